@@ -1,0 +1,34 @@
+//! Real servers as child processes on free loopback ports, for tests and drills.
+//!
+//! Nothing here knows the product: a test asks for a PostgreSQL, gets the URL of an empty
+//! database, and everything is gone when the owner is dropped, also after a panic.
+//!
+//! - [`trials`]: the test harness; a missing server is *ignored*, or *fails* where servers
+//!   are required. Start reading here.
+//! - [`postgres`]: one private PostgreSQL, and databases in it.
+//! - [`process`]: any child process, to freeze, wake, kill, and to measure.
+//! - [`faketime`]: a child whose clock is wrong.
+//! - [`ports`]: a free loopback port.
+//!
+//! Servers are looked for on the machine first, then under [`servers_dir`], which
+//! `cargo xtask servers` fills. Nothing is installed and no service of the machine is touched.
+
+mod error;
+pub mod faketime;
+pub mod ports;
+pub mod postgres;
+pub mod process;
+pub mod trials;
+mod user;
+
+use std::path::{Path, PathBuf};
+
+pub use error::Error;
+
+/// Where `cargo xtask servers` unpacks what the machine does not have: `target/servers` of
+/// this checkout.
+///
+/// Fixed at compile time, so that a test finds it from whatever folder it runs in.
+pub fn servers_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers")
+}
