@@ -30,5 +30,7 @@ pub use error::Error;
 ///
 /// Fixed at compile time, so that a test finds it from whatever folder it runs in.
 pub fn servers_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers")
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // crates/lab is two levels below the workspace
+    crate_dir.ancestors().nth(2).unwrap_or(crate_dir).join("target/servers")
 }

@@ -1,1 +1,46 @@
-fn main() {}
+//! `cargo xtask …`: everything around the code that is not a plain cargo command.
+//!
+//! One file per subcommand; `apt` and `group` are what they share.
+
+mod apt;
+mod demo;
+mod group;
+mod nightly;
+mod servers;
+mod test;
+
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+
+/// What `cargo xtask` can do.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", about = "Demo, tests with real servers, and the servers themselves.")]
+enum Xtask {
+    /// Build `settled` and run its demo.
+    Demo(demo::Args),
+    /// Bring the servers tests need, start one for all of them, run every test.
+    Test(test::Args),
+    /// Find the servers tests need, or bring them into target/servers.
+    Servers(servers::Args),
+    /// The long tests, optimised.
+    Nightly(nightly::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Xtask::parse() {
+        Xtask::Demo(args) => demo::run(args),
+        Xtask::Test(args) => test::run(args),
+        Xtask::Servers(args) => servers::run(args),
+        Xtask::Nightly(args) => nightly::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The cargo that runs us, or the one of the PATH.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}

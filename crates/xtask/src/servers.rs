@@ -1,0 +1,73 @@
+//! `cargo xtask servers`: finds the servers tests need, or brings them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, ensure};
+use lab::{
+    faketime,
+    postgres::{Binaries, Durability, Postgres},
+    servers_dir,
+};
+
+use crate::apt;
+
+/// Something tests need that cargo does not build.
+struct Need {
+    name: &'static str,
+    /// Where it is, on the machine or in [`servers_dir`].
+    find: fn() -> Result<PathBuf, lab::Error>,
+    /// The Debian package.
+    package: &'static str,
+}
+
+/// One line for each.
+const NEEDS: &[Need] = &[
+    Need { name: "PostgreSQL", find: || Ok(Binaries::find()?.dir().to_path_buf()), package: "postgresql" },
+    Need { name: "libfaketime", find: faketime::library, package: "libfaketime" },
+];
+
+/// Arguments of `cargo xtask servers`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Bring everything anew, also what the machine has, and try it.
+    #[arg(long)]
+    fresh: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    ensure(args.fresh)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Brings what is missing and prints where everything is.
+pub(crate) fn ensure(fresh: bool) -> anyhow::Result<()> {
+    if fresh || NEEDS.iter().any(|need| (need.find)().is_err()) {
+        // the whole tree at once: it is replaced, never half there
+        let packages = NEEDS.iter().filter(|need| fresh || !on_machine(need)).map(|need| need.package);
+        apt::bring(&packages.collect::<Vec<_>>(), &servers_dir())?;
+        try_brought()?;
+    }
+    for need in NEEDS {
+        let place = (need.find)().with_context(|| format!("{} is still missing", need.name))?;
+        println!("{}: {}", need.name, place.display());
+    }
+    Ok(())
+}
+
+fn on_machine(need: &Need) -> bool {
+    (need.find)().is_ok_and(|place| !place.starts_with(servers_dir()))
+}
+
+/// A tree that unpacks may still lack a library: a start shows it here, and not in the middle
+/// of the tests.
+fn try_brought() -> anyhow::Result<()> {
+    let Ok(binaries) = Binaries::brought() else { return Ok(()) };
+    // the one path that is compiled in, and that a connection asks for
+    ensure!(Path::new("/usr/share/zoneinfo/UTC").exists(), "PostgreSQL needs time zones: install the package tzdata");
+    let postgres = Postgres::start_from(binaries, Durability::Off).context("trying the PostgreSQL just brought")?;
+    println!("tried: {}", postgres.url().query("select version()")?);
+    Ok(())
+}
