@@ -1,0 +1,225 @@
+//! The keeper: acquires, renews and releases the leases of one process, on a thread of its own. Needs `contract.rs`, `handle.rs`
+//! and its own folder.
+//!
+//! A renewal that waits behind a busy worker is a lost lease, so nothing here is shared with the work: own OS thread, own
+//! single-threaded runtime, own connection. Handles reach it through a channel that never blocks.
+//!
+//! **One connection, one request at a time.** A slow answer therefore delays the others, by one attempt at most: an attempt is
+//! bounded by [`KeeperSettings::attempt`] (a fifth of the TTL) and by what remains of its own lease. Renewal starts at a third of
+//! the TTL and the local deadline is at nine tenths, so a lease survives two attempts of a neighbour that hang, on top of one of
+//! its own. Commands and renewals take turns. A process that keeps dozens of leases on a slow service wants a longer TTL.
+//!
+//! **One lease of a name per process.** The map of kept leases is the mutex: a second task that asks for a name this process
+//! already holds gets `None`, as if another process held it.
+
+mod engine;
+mod session;
+
+use crate::clock::{BootClock, Clock};
+use crate::handle::{Grant, Lease, Proof};
+use crate::{Connector, LeaseError, LeaseName, LeaseRow, Release, TokenSource};
+use domain::ids::HolderId;
+use engine::Engine;
+use session::Session;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long leases last and how hard the keeper tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeeperSettings {
+    /// How long the service keeps a lease without renewal. Also the longest a dead holder delays its successor.
+    pub ttl: Duration,
+    /// How much earlier than the service's expiry we stop believing: the drift of two clocks over one TTL, and the way from a check
+    /// to the write that follows.
+    pub margin: Duration,
+    /// The longest a single request may take, connecting included.
+    pub attempt: Duration,
+}
+
+impl KeeperSettings {
+    /// Below this, scheduling noise loses leases.
+    pub const SHORTEST_TTL: Duration = Duration::from_millis(500);
+    /// Above this, nobody waits for a takeover.
+    pub const LONGEST_TTL: Duration = Duration::from_secs(3600);
+
+    /// A margin of a tenth and attempts of a fifth of the TTL.
+    #[must_use]
+    pub fn new(ttl: Duration) -> KeeperSettings {
+        KeeperSettings { ttl, margin: ttl / 10, attempt: ttl / 5 }
+    }
+
+    /// # Errors
+    /// [`LeaseError::Invalid`] with a sentence about the relation that does not hold.
+    pub fn validate(&self) -> Result<(), LeaseError> {
+        let KeeperSettings { ttl, margin, attempt } = *self;
+        let refuse = |what: String| Err(LeaseError::Invalid { what });
+        if ttl < Self::SHORTEST_TTL || ttl > Self::LONGEST_TTL {
+            let (low, high) = (Self::SHORTEST_TTL, Self::LONGEST_TTL);
+            return refuse(format!("a lease TTL of {ttl:?} cannot be kept; choose between {low:?} and {high:?}"));
+        }
+        if margin < Duration::from_millis(10) || attempt < Duration::from_millis(10) {
+            return refuse(format!("a margin of {margin:?} or an attempt of {attempt:?} is too short; give each at least 10ms"));
+        }
+        // the latest first renewal, and one repeat after an attempt without an answer
+        if self.latest_renewal() + 2 * attempt + margin > ttl {
+            return refuse(format!(
+                "two renewal attempts of {attempt:?} and a margin of {margin:?} do not fit between a third of the TTL {ttl:?} and \
+                 its end; lengthen the TTL or shorten the others"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A third of the TTL, give or take a tenth of that, so that the instances of a fleet do not renew in step.
+    fn next_renewal(&self) -> Duration {
+        let third = self.ttl / 3;
+        rand::random_range(third - third / 10..=third + third / 10)
+    }
+
+    fn latest_renewal(&self) -> Duration {
+        self.ttl / 3 + self.ttl / 30
+    }
+
+    /// How long after an unanswered attempt the next one starts.
+    fn pause(&self, failures: u32) -> Duration {
+        let longest = (self.ttl / 50 * 2u32.saturating_pow(failures)).min(self.ttl / 10);
+        rand::random_range(longest / 2..=longest)
+    }
+}
+
+/// What handles send to the thread. Unbounded, because `Drop` must not wait; every caller but `Drop` has one command under way.
+pub(crate) type Commands = mpsc::UnboundedSender<Command>;
+
+pub(crate) enum Command {
+    Acquire { name: LeaseName, commands: Commands, reply: oneshot::Sender<Result<Option<Lease>, LeaseError>> },
+    Prove { grant: Arc<Grant>, reply: oneshot::Sender<Result<Proof, LeaseError>> },
+    Release { grant: Arc<Grant>, reply: Option<oneshot::Sender<Release>> },
+    Inspect { prefix: String, reply: oneshot::Sender<Result<Vec<LeaseRow>, LeaseError>> },
+    Shutdown { reply: oneshot::Sender<()> },
+}
+
+/// Keeps this process's leases. The thread ends with [`Keeper::shutdown`], or when the keeper and all its leases are dropped.
+pub struct Keeper {
+    commands: Commands,
+    source: Arc<Mutex<TokenSource>>,
+}
+
+impl Keeper {
+    /// Starts the thread. Does not wait for the service: it may be down now and come later.
+    ///
+    /// # Errors
+    /// Settings that do not fit together, or a system without threads to give.
+    pub fn start(connector: Box<dyn Connector>, holder: HolderId, settings: KeeperSettings) -> Result<Keeper, LeaseError> {
+        Self::start_with_clock(connector, holder, settings, Arc::new(BootClock))
+    }
+
+    /// [`Keeper::start`] with another clock for the local deadlines.
+    ///
+    /// # Errors
+    /// As [`Keeper::start`].
+    pub fn start_with_clock(
+        connector: Box<dyn Connector>,
+        holder: HolderId,
+        settings: KeeperSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Keeper, LeaseError> {
+        settings.validate()?;
+        let source = Arc::new(Mutex::new(connector.token_source()));
+        let session = Session::new(connector, Arc::clone(&source));
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let engine = Engine::new(settings, holder, clock, session, inbox);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
+        std::thread::Builder::new()
+            .name("lease-keeper".to_owned())
+            .spawn(move || {
+                let last_words = runtime.block_on(engine.run());
+                drop(runtime); // the connection is closed before shutdown() returns
+                if let Some(reply) = last_words {
+                    let _ = reply.send(());
+                }
+            })
+            .map_err(no_thread)?;
+        Ok(Keeper { commands, source })
+    }
+
+    /// One try to get the lease. `None`: held by another, or by another task of this process. Does not wait for it to become free.
+    ///
+    /// Dropping the future at any point leaves nothing owned: a grant that nobody takes is released.
+    ///
+    /// # Errors
+    /// The service did not answer, within a bounded time. What it may have granted is released by nonce.
+    pub async fn try_acquire(&self, name: &LeaseName) -> Result<Option<Lease>, LeaseError> {
+        let (name, commands) = (name.clone(), self.commands.clone());
+        self.ask(|reply| Command::Acquire { name, commands, reply }).await?
+    }
+
+    /// The leases whose names begin with `prefix`.
+    ///
+    /// # Errors
+    /// The service did not answer.
+    pub async fn inspect(&self, prefix: &str) -> Result<Vec<LeaseRow>, LeaseError> {
+        self.ask(|reply| Command::Inspect { prefix: prefix.to_owned(), reply }).await?
+    }
+
+    /// Who makes the tokens. For an external source, exact once the first lease was granted: before that, what its connector
+    /// knows from the configuration.
+    #[must_use]
+    pub fn token_source(&self) -> TokenSource {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Releases every lease (their handles say `Lost(Released)`), closes the connection and ends the thread. Bounded: what the
+    /// service does not confirm in time expires.
+    pub async fn shutdown(self) {
+        let _ = self.ask(|reply| Command::Shutdown { reply }).await;
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, LeaseError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).map_err(|_| LeaseError::Closed)?;
+        answer.await.map_err(|_| LeaseError::Closed)
+    }
+}
+
+fn no_thread(source: std::io::Error) -> LeaseError {
+    LeaseError::Unavailable { what: "keeper".to_owned(), doing: "starting its thread", source: Box::new(source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_hold_at_both_ends() {
+        for ttl in [KeeperSettings::SHORTEST_TTL, Duration::from_secs(30), KeeperSettings::LONGEST_TTL] {
+            assert!(KeeperSettings::new(ttl).validate().is_ok(), "{ttl:?}");
+        }
+    }
+
+    #[test]
+    fn relations_are_checked() {
+        let fine = KeeperSettings::new(Duration::from_secs(10));
+        for broken in [
+            KeeperSettings { ttl: Duration::from_millis(499), ..fine },
+            KeeperSettings { ttl: Duration::from_secs(3601), ..fine },
+            KeeperSettings { margin: Duration::ZERO, ..fine },
+            KeeperSettings { attempt: Duration::ZERO, ..fine },
+            KeeperSettings { margin: Duration::from_secs(3), ..fine },
+            KeeperSettings { attempt: Duration::from_secs(4), ..fine },
+        ] {
+            assert!(matches!(broken.validate(), Err(LeaseError::Invalid { .. })), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn two_attempts_end_before_the_deadline() {
+        let settings = KeeperSettings::new(Duration::from_secs(10));
+        for _ in 0..1000 {
+            let first = settings.next_renewal();
+            assert!(first <= settings.latest_renewal());
+            let last = first + settings.attempt + settings.pause(0) + settings.attempt;
+            assert!(last <= settings.ttl - settings.margin);
+        }
+    }
+}

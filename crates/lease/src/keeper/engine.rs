@@ -1,0 +1,329 @@
+//! The keeper's thread: what it keeps, what is due next, and what each answer means.
+//!
+//! Everything happens in one task, one request after the other. That is how a release joins the renewal in flight: it is not even
+//! looked at before the renewal has its answer or its timeout.
+
+use super::session::Session;
+use super::{Command, Commands, KeeperSettings};
+use crate::clock::{BootInstant, Clock};
+use crate::deadline::{Deadline, LostWhy};
+use crate::handle::{Grant, Lease, Proof};
+use crate::{Acquire, Ask, LeaseError, LeaseName, Nonce, Release, Renew};
+use domain::ids::HolderId;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+type AcquireReply = oneshot::Sender<Result<Option<Lease>, LeaseError>>;
+
+pub(super) struct Engine {
+    settings: KeeperSettings,
+    holder: HolderId,
+    clock: Arc<dyn Clock>,
+    session: Session,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    held: HashMap<LeaseName, Held>,
+    outgoing: Vec<Outgoing>,
+}
+
+/// A lease that is renewed.
+struct Held {
+    grant: Arc<Grant>,
+    due: BootInstant,
+    failures: u32,
+}
+
+/// A grant that is given back: released, dropped, lost by deadline, or one that the service may have made after we stopped
+/// listening. Repeated until the service answers or the grant must have expired.
+struct Outgoing {
+    ask: Ask,
+    due: BootInstant,
+    failures: u32,
+    until: BootInstant,
+    reply: Option<oneshot::Sender<Release>>,
+}
+
+enum Due {
+    Renewal(LeaseName),
+    Farewell(usize),
+}
+
+impl Engine {
+    pub(super) fn new(
+        settings: KeeperSettings,
+        holder: HolderId,
+        clock: Arc<dyn Clock>,
+        session: Session,
+        inbox: mpsc::UnboundedReceiver<Command>,
+    ) -> Engine {
+        Engine { settings, holder, clock, session, inbox, held: HashMap::new(), outgoing: Vec::new() }
+    }
+
+    /// Runs until shutdown, whose reply it returns, or until nobody can send a command any more.
+    pub(super) async fn run(mut self) -> Option<oneshot::Sender<()>> {
+        let last_words = loop {
+            // at most one request, so that renewals and commands take turns
+            match self.next_due() {
+                Some((due, what)) if due <= self.clock.now() => self.serve(what).await,
+                _ => {}
+            }
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                command = self.inbox.recv() => match command {
+                    Some(Command::Shutdown { reply }) => break Some(reply),
+                    Some(command) => self.obey(command).await,
+                    None => break None,
+                },
+                () = tokio::time::sleep(nap) => {}
+            }
+        };
+        self.leave().await;
+        last_words
+    }
+
+    fn next_due(&self) -> Option<(BootInstant, Due)> {
+        let renewals = self.held.iter().map(|(name, held)| (held.due, Due::Renewal(name.clone())));
+        let farewells = self.outgoing.iter().enumerate().map(|(at, outgoing)| (outgoing.due, Due::Farewell(at)));
+        renewals.chain(farewells).min_by_key(|(due, _)| *due)
+    }
+
+    /// How long to sleep. Timers stand still while the machine is suspended, so never long: what fell due meanwhile is seen soon
+    /// after it wakes.
+    fn nap(&self) -> Duration {
+        let longest =
+            if self.held.is_empty() && self.outgoing.is_empty() { Duration::from_secs(3600) } else { self.settings.ttl / 10 };
+        self.next_due().map_or(longest, |(due, _)| self.clock.now().until(due).min(longest))
+    }
+
+    async fn serve(&mut self, what: Due) {
+        match what {
+            Due::Renewal(name) => self.renew(&name).await,
+            Due::Farewell(at) => {
+                let outgoing = self.outgoing.swap_remove(at);
+                self.give_back(outgoing).await;
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Acquire { name, commands, reply } => self.acquire(name, commands, reply).await,
+            Command::Prove { grant, reply } => {
+                let proof = self.prove(&grant).await;
+                let _ = reply.send(proof);
+            }
+            Command::Release { grant, reply } => self.release(&grant, reply),
+            Command::Inspect { prefix, reply } => {
+                let limit = self.settings.attempt;
+                let rows = self.session.ask("inspect", limit, async |backend| backend.inspect(&prefix).await).await;
+                let _ = reply.send(rows);
+            }
+            Command::Shutdown { .. } => unreachable!("run() takes it"),
+        }
+    }
+
+    async fn acquire(&mut self, name: LeaseName, commands: Commands, reply: AcquireReply) {
+        if reply.is_closed() {
+            return; // cancelled while it waited for its turn: nothing was asked
+        }
+        if let Some(held) = self.held.get(&name) {
+            let grant = Arc::clone(&held.grant);
+            if grant.remaining().is_ok() {
+                let _ = reply.send(Ok(None));
+                return;
+            }
+            self.forget(&grant);
+            self.lost(&grant);
+        }
+        let ask = Ask { name, holder: self.holder, nonce: Nonce::fresh(), ttl: self.settings.ttl };
+        let sent = self.clock.now();
+        let mut asked = false;
+        let answer = self
+            .session
+            .ask("acquire", self.settings.attempt, async |backend| {
+                asked = true;
+                backend.try_acquire(&ask).await
+            })
+            .await;
+        let answer = match answer {
+            Ok(Acquire::Granted { token }) => self.granted(ask, sent, token, commands).map(Some),
+            Ok(Acquire::HeldByAnother { holder, remaining }) => {
+                tracing::trace!(lease.name = %ask.name, ?holder, ?remaining, "lease held by another");
+                Ok(None)
+            }
+            Err(error) => {
+                if asked {
+                    self.dismiss(ask, None); // it may have been granted after we stopped listening
+                }
+                Err(error)
+            }
+        };
+        // when nobody takes it, the handle comes back and its drop releases the grant
+        drop(reply.send(answer));
+    }
+
+    fn granted(&mut self, ask: Ask, sent: BootInstant, token: Option<i64>, commands: Commands) -> Result<Lease, LeaseError> {
+        let deadline = Deadline::at(self.deadline(sent));
+        let grant = Arc::new(Grant { ask, token, deadline, clock: Arc::clone(&self.clock), ended: Notify::new() });
+        if grant.remaining().is_err() {
+            // the machine slept while the answer travelled
+            self.dismiss(grant.ask.clone(), None);
+            let after = sent.until(self.clock.now());
+            return Err(LeaseError::TimedOut { what: grant.ask.name.to_string(), doing: "acquire", after });
+        }
+        let due = sent + self.settings.next_renewal();
+        let name = grant.ask.name.clone();
+        tracing::debug!(lease.name = %name, holder.id = %self.holder, "lease acquired");
+        self.held.insert(name, Held { grant: Arc::clone(&grant), due, failures: 0 });
+        Ok(Lease::new(grant, commands))
+    }
+
+    fn deadline(&self, sent: BootInstant) -> BootInstant {
+        sent + (self.settings.ttl - self.settings.margin)
+    }
+
+    async fn renew(&mut self, name: &LeaseName) {
+        let Some(mut held) = self.held.remove(name) else { return };
+        let sent = self.clock.now();
+        match self.extend(&held.grant).await {
+            Ok(Proof::Owner) => {
+                held.due = sent + self.settings.next_renewal();
+                held.failures = 0;
+            }
+            Ok(Proof::NotOwner) => return self.lost(&held.grant),
+            Err(error) => {
+                tracing::debug!(lease.name = %name, attempt = held.failures + 1, %error, "renewal without an answer");
+                let now = self.clock.now();
+                let left = held.grant.remaining().unwrap_or_default();
+                held.due = now + self.settings.pause(held.failures).min(left);
+                held.failures += 1;
+            }
+        }
+        self.held.insert(name.clone(), held);
+    }
+
+    async fn prove(&mut self, grant: &Arc<Grant>) -> Result<Proof, LeaseError> {
+        let sent = self.clock.now();
+        let proof = self.extend(grant).await?;
+        match proof {
+            Proof::Owner => {
+                if let Some(held) = self.held.get_mut(&grant.ask.name) {
+                    held.due = sent + self.settings.next_renewal();
+                }
+            }
+            Proof::NotOwner => {
+                if self.forget(grant) {
+                    self.lost(grant);
+                }
+            }
+        }
+        Ok(proof)
+    }
+
+    /// One compare-and-extend, never longer than what remains of the lease.
+    async fn extend(&mut self, grant: &Arc<Grant>) -> Result<Proof, LeaseError> {
+        let Ok(left) = grant.remaining() else { return Ok(Proof::NotOwner) };
+        let sent = self.clock.now();
+        let limit = self.settings.attempt.min(left);
+        match self.session.ask("renew", limit, async |backend| backend.renew(&grant.ask).await).await? {
+            Renew::Renewed => {
+                let extended = grant.deadline.extend(self.clock.now(), self.deadline(sent));
+                Ok(extended.map_or(Proof::NotOwner, |()| Proof::Owner))
+            }
+            Renew::Lost => {
+                grant.lose(LostWhy::TakenOver);
+                Ok(Proof::NotOwner)
+            }
+        }
+    }
+
+    /// Takes the grant out of the kept ones, unless a newer one of the same name is there. Says whether it was kept.
+    fn forget(&mut self, grant: &Arc<Grant>) -> bool {
+        let name = &grant.ask.name;
+        let kept = self.held.get(name).is_some_and(|held| held.grant.ask.nonce == grant.ask.nonce);
+        if kept {
+            self.held.remove(name);
+        }
+        kept
+    }
+
+    /// A kept lease came to its end without being released. Said once, here.
+    fn lost(&mut self, grant: &Arc<Grant>) {
+        grant.lose(LostWhy::Deadline); // in vain when the reason is known
+        match grant.remaining() {
+            Err(LostWhy::TakenOver) => tracing::warn!(lease.name = %grant.ask.name, "lease lost: expired or taken over"),
+            Err(LostWhy::Deadline) => {
+                tracing::warn!(lease.name = %grant.ask.name, "lease lost: not renewed before its local deadline");
+                // the service may keep it for the margin, or for another TTL if the last attempt did arrive: let others have it
+                self.dismiss(grant.ask.clone(), None);
+            }
+            Err(LostWhy::Released) | Ok(_) => {} // its release is under way
+        }
+        grant.ended.notify_waiters();
+    }
+
+    fn release(&mut self, grant: &Arc<Grant>, mut reply: Option<oneshot::Sender<Release>>) {
+        self.forget(grant);
+        if grant.remaining() == Err(LostWhy::TakenOver) {
+            if let Some(reply) = reply.take() {
+                let _ = reply.send(Release::NotHeld);
+            }
+            return;
+        }
+        self.outgoing.retain(|outgoing| outgoing.ask.nonce != grant.ask.nonce);
+        self.dismiss(grant.ask.clone(), reply);
+    }
+
+    fn dismiss(&mut self, ask: Ask, reply: Option<oneshot::Sender<Release>>) {
+        let due = self.clock.now();
+        self.outgoing.push(Outgoing { ask, due, failures: 0, until: due + self.settings.ttl, reply });
+    }
+
+    /// One release. Who waits for it is told now; a failure is repeated without him.
+    async fn give_back(&mut self, mut outgoing: Outgoing) -> Release {
+        let (ask, mut tries) = (&outgoing.ask, 0u32);
+        let answer = self
+            .session
+            .ask("release", self.settings.attempt, async |backend| {
+                tries += 1;
+                backend.release(ask).await
+            })
+            .await;
+        let outcome = match answer {
+            // the try before this one may have released it and lost its reply
+            Ok(Release::NotHeld) if tries + outgoing.failures > 1 => Release::Unknown,
+            Ok(outcome) => outcome,
+            Err(ref error) => {
+                tracing::debug!(lease.name = %ask.name, %error, "release without an answer");
+                Release::Unknown
+            }
+        };
+        if let Some(reply) = outgoing.reply.take() {
+            let _ = reply.send(outcome);
+        }
+        let now = self.clock.now();
+        if answer.is_err() && now < outgoing.until {
+            outgoing.due = now + self.settings.pause(outgoing.failures);
+            outgoing.failures += 1;
+            self.outgoing.push(outgoing);
+        }
+        outcome
+    }
+
+    /// Gives everything back, in at most half a TTL: a service that does not answer will not for the next lease either.
+    async fn leave(&mut self) {
+        for (_, held) in std::mem::take(&mut self.held) {
+            held.grant.lose(LostWhy::Released);
+            self.dismiss(held.grant.ask.clone(), None);
+        }
+        let all = std::mem::take(&mut self.outgoing);
+        let _ = tokio::time::timeout(self.settings.ttl / 2, async {
+            for outgoing in all {
+                self.give_back(outgoing).await;
+            }
+        })
+        .await;
+    }
+}
