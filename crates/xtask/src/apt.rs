@@ -9,18 +9,19 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 
-/// Not unpacked: the compiler of queries, 150 MB, which tests have switched off.
-const UNUSED: [&str; 2] = ["libllvm", "libz3"];
+/// Not unpacked, for they are large: the compiler of queries, which tests switch off, and what
+/// only the machine's own clusters are managed with.
+const UNUSED: [&str; 6] = ["libllvm", "libz3", "perl", "libperl", "locales", "libc-l10n"];
 
 /// Replaces `target` by a tree of these packages and of what they need and the machine lacks.
 pub(crate) fn bring(packages: &[&str], target: &Path) -> anyhow::Result<()> {
-    let by_hand = format!("or install by hand what your system calls {}", packages.join(", "));
-    ensure!(Path::new("/usr/bin/apt-get").exists(), "only Debian and its kin are known here: {by_hand}");
+    let by_hand = || format!("cannot fetch {}: install it yourself, by the name your system has for it", packages.join(", "));
+    ensure!(Path::new("/usr/bin/apt-get").exists(), "{} (only apt-get is known here)", by_hand());
     let parent = target.parent().context("the tree needs a folder around it")?;
     fs::create_dir_all(parent)?;
     // beside the target: a tree is moved into place whole, or not at all
     let work = tempfile::Builder::new().prefix("servers-").tempdir_in(parent)?;
-    let archives = download(packages, work.path()).with_context(|| format!("see below, {by_hand}"))?;
+    let archives = download(packages, work.path()).with_context(by_hand)?;
     let tree = work.path().join("tree");
     unpack(&archives, &tree)?;
     if target.exists() {
@@ -70,6 +71,10 @@ struct Apt {
 impl Apt {
     fn new(work: &Path, lists: &Path) -> anyhow::Result<Self> {
         let (conf, archives) = (work.join("apt.conf"), work.join("archives"));
+        if archives.exists() {
+            // half of an attempt with other lists, so perhaps other versions
+            fs::remove_dir_all(&archives)?;
+        }
         fs::create_dir_all(archives.join("partial"))?;
         if lists.starts_with(work) {
             fs::create_dir_all(lists.join("partial"))?;

@@ -1,6 +1,7 @@
 //! `cargo xtask servers`: finds the servers tests need, or brings them.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -8,7 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use lab::{
     faketime,
-    postgres::{Binaries, Durability, Postgres},
+    postgres::{BIN_DIR_ENV, Binaries, Durability, Postgres},
     servers_dir,
 };
 
@@ -44,6 +45,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Brings what is missing and prints where everything is.
 pub(crate) fn ensure(fresh: bool) -> anyhow::Result<()> {
+    if env::var_os(BIN_DIR_ENV).is_some() {
+        // named, so nothing is looked for and nothing can be brought in its place
+        Binaries::find()?;
+    }
     if fresh || NEEDS.iter().any(|need| (need.find)().is_err()) {
         // the whole tree at once: it is replaced, never half there
         let packages = NEEDS.iter().filter(|need| fresh || !on_machine(need)).map(|need| need.package);
