@@ -98,6 +98,8 @@ pub struct Total {
     pub difference_minor: i64,
     /// What bound it.
     pub declared: Declared,
+    /// By how much a declared amount may differ.
+    pub tolerance_minor: i64,
 }
 
 /// Judges one currency. The breaks are sentences with both figures; none means it foots.
@@ -134,6 +136,7 @@ pub fn judge(
         rounding_minor: if within { fit(left)? } else { 0 },
         difference_minor: if within { 0 } else { fit(left)? },
         declared,
+        tolerance_minor,
     };
     let mut breaks = binding_breaks(currency, &counted, &declared, tolerance_minor);
     if !within {

@@ -1,1 +1,262 @@
-//! ledger
+//! The double-entry ledger: the resource that checks who may write.
+//!
+//! The protocol, in the order a worker follows it:
+//!
+//! 1. [`Fences::generation`] — is my source of tokens the newest one?
+//! 2. *(the lease is acquired elsewhere; this crate does not know leases)*
+//! 3. [`Fences::mint`] — a token from the ledger's own counter, where the lock service has none.
+//! 4. *(ownership is proven once more: whoever is proven after minting held the lock while minting)*
+//! 5. [`Fences::register`] — the ledger remembers the newest holder of the unit; older ones can never write again.
+//! 6. [`Settlements::claim`] — charge an attempt, committed before the work, so that a batch that kills its worker is found out.
+//! 7. [`Settlements::settle`] — one transaction: the state condition and the fence in one UPDATE, then the effects for exactly
+//!    the rows it returned.
+//!
+//! "Once" comes from the state condition, the unique entry key and the one transaction. "No superseded holder writes" comes from
+//! the fence. Lock order everywhere: unit_fence, batches by id, balance stripes by account.
+//!
+//! Each engine has its own SQL, in files and functions of the same names ([`postgres`], [`sqlite`]); decisions are shared from
+//! here and from `domain`. `diff postgres/settle.rs sqlite/settle.rs` is the dialect lesson.
+
+mod error;
+pub mod import;
+pub mod operate;
+pub mod postgres;
+pub mod retry;
+pub mod settle;
+//pub mod sqlite;
+pub mod verify;
+
+pub use error::LedgerError;
+
+use async_trait::async_trait;
+use chrono::NaiveDate;
+use domain::fence::Stamp;
+use domain::ids::{BatchId, HolderId, LedgerId, RunId};
+use domain::outcome::SettleOutcome;
+use domain::run::RunKey;
+use domain::step::Probe;
+use domain::unit::Unit;
+use import::{ImportOutcome, Staged};
+use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, SourceRow, Status};
+use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use verify::VerifyReport;
+
+/// What keeps two instances from working the same batch. A fact of the ledger, not of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// A lease per unit, and the fence.
+    Lease,
+    /// The row lock of the database itself: the shortest path for data in one database.
+    RowLock,
+}
+
+impl Guard {
+    /// The word used in SQL and configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Guard::Lease => "lease",
+            Guard::RowLock => "row-lock",
+        }
+    }
+
+    /// Reads the word back.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Guard> {
+        [Guard::Lease, Guard::RowLock].into_iter().find(|g| g.as_str() == word)
+    }
+}
+
+/// What this ledger is. Differs from the configuration → [`LedgerError::Differs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// Its identity.
+    pub ledger_id: LedgerId,
+    /// Into how many units its batches are cut.
+    pub partitions: i32,
+    /// How its batches are guarded.
+    pub guard: Guard,
+}
+
+/// How to open a ledger.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// `sqlite:FILE`, `postgres://…`. Errors never show it whole: it may carry a password.
+    pub url: String,
+    /// Units of a ledger that is created now; must equal those of one that exists.
+    pub partitions: i32,
+    /// Guard of a ledger that is created now; must equal that of one that exists.
+    pub guard: Guard,
+    /// Whether to bring the schema up to date first (needs the rights to do so).
+    pub migrate: bool,
+    /// Most connections of the pool.
+    pub connections: u32,
+}
+
+/// Opens the ledger, creating or migrating it if asked to. Any number of processes may do so at once.
+///
+/// # Errors
+/// [`LedgerError::Config`] for a URL of no known engine; [`LedgerError::Schema`] where the schema is missing, older or newer;
+/// [`LedgerError::Differs`] where partitions or guard are not the ledger's; [`LedgerError::Unavailable`].
+pub async fn open(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
+    let ledger = connect(options).await?;
+    check_meta(ledger.meta(), options)?;
+    Ok(ledger)
+}
+
+/// Like [`open`], but takes the ledger as it is: for commands that look at it, and for the one that changes what it is.
+///
+/// # Errors
+/// Those of [`open`], except [`LedgerError::Differs`].
+pub async fn connect(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
+    match options.url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(Arc::new(postgres::PostgresLedger::open(options).await?)),
+        //Some("sqlite") => Ok(Arc::new(sqlite::SqliteLedger::open(options).await?)),
+        _ => Err(LedgerError::Config("database.url must begin with sqlite: or postgres:".to_owned())),
+    }
+}
+
+/// Everything one ledger does.
+pub trait Ledger: Imports + Fences + Settlements + Operations + Send + Sync {
+    /// What this ledger is.
+    fn meta(&self) -> Meta;
+}
+
+/// Files in.
+#[async_trait]
+pub trait Imports: Send + Sync {
+    /// Takes a file in, all or nothing: lines stream in chunks, then its summary. When the channel closes without a summary
+    /// the reader failed, and nothing is written. Batches that are already there with the same content are skipped.
+    ///
+    /// After it returns `Done`, every batch of the file is in the ledger once, as `pending` or `broken`.
+    async fn import(&self, staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError>;
+}
+
+/// Who may write.
+#[async_trait]
+pub trait Fences: Send + Sync {
+    /// The generation of `source`, which must be the newest. A ledger that never had a source adopts this one.
+    ///
+    /// # Errors
+    /// [`LedgerError::SourceSuperseded`] where another source, or this one again, was adopted since.
+    async fn generation(&self, source: &str) -> Result<i64, LedgerError>;
+
+    /// The next token of the ledger's counter, committed. Greater than every token it ever gave, whatever became of leases.
+    async fn mint(&self) -> Result<i64, LedgerError>;
+
+    /// Makes `stamp` the holder of `unit`, unless a newer one is; returns what is stored after it. After it returned `stamp`
+    /// itself, no older holder of the unit can commit anything.
+    async fn register(&self, unit: Unit, stamp: Stamp) -> Result<Stamp, LedgerError>;
+
+    /// Keeps a refused write, in a transaction of its own.
+    async fn record_rejection(&self, rejection: &Rejection) -> Result<(), LedgerError>;
+
+    /// Makes `source` the newest one under a higher generation, and takes every unit from whoever holds it.
+    async fn adopt_source(&self, source: &str, operator: &Operator) -> Result<i64, LedgerError>;
+
+    /// The newest holder of each unit.
+    async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError>;
+
+    /// Every source that was ever adopted, the newest first.
+    async fn sources(&self) -> Result<Vec<SourceRow>, LedgerError>;
+}
+
+/// A write that the ledger refused because of its fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rejection {
+    /// `register`, `claim`, `settle` or `release`.
+    pub operation: &'static str,
+    /// The unit it was for.
+    pub unit: Unit,
+    /// The batch, where it was for one.
+    pub batch: Option<BatchId>,
+    /// Who tried.
+    pub stamp: Stamp,
+    /// Who holds the unit.
+    pub stored: Stamp,
+}
+
+/// Runs, claims and settlements.
+#[async_trait]
+pub trait Settlements: Send + Sync {
+    /// Opens the run of `key`, or joins it: any number of callers get the same id.
+    async fn open_run(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError>;
+
+    /// Units that have batches due on or before `upto`, pending or being settled by anyone.
+    async fn due_units(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError>;
+
+    /// Claims batches of a unit for the holder of its lease and charges an attempt, committed when this returns. A repeat
+    /// returns what the same stamp already claimed and charges nothing.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, LedgerError>;
+
+    /// Charges due batches of any unit for the row-lock guard; nobody else is given them until `retry_after` has passed.
+    async fn charge(&self, request: &Charge) -> Result<Claimed, LedgerError>;
+
+    /// Settles the batches in one transaction and says for each what became of it, in order of id. Refused writes are kept.
+    ///
+    /// # Errors
+    /// An error means that nothing of it is in the ledger: where a reply was lost, the ledger was read again first.
+    async fn settle(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError>;
+
+    /// Hands claimed batches back to `pending`. `uncharge` takes the attempt back (a drain is not the batch's fault).
+    async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
+}
+
+/// What people look at and do.
+#[async_trait]
+pub trait Operations: Send + Sync {
+    /// Batches by state, due on or before `upto` where given.
+    async fn status(&self, upto: Option<NaiveDate>) -> Result<Status, LedgerError>;
+
+    /// How many batches and items a run has settled so far, by anyone.
+    async fn run_settled(&self, run: RunId) -> Result<u64, LedgerError>;
+
+    /// Batches, newest business date first.
+    async fn batches(&self, filter: &BatchFilter) -> Result<Vec<BatchRow>, LedgerError>;
+
+    /// One batch with its totals and postings.
+    ///
+    /// # Errors
+    /// [`LedgerError::NoSuchBatch`].
+    async fn batch(&self, id: BatchId) -> Result<BatchDetail, LedgerError>;
+
+    /// `quarantined` → `pending` with its attempts reset.
+    async fn retry_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// Anything before `settled` (and not being settled) → `cancelled`; its item identities are free again.
+    async fn cancel_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// `broken` → `pending`; what is left over will be posted to suspense.
+    async fn accept_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// Makes the configuration's partitions and guard the ledger's: units are cut anew, and whoever holds one loses it.
+    async fn adopt_config(&self, partitions: i32, guard: Guard, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// Checks every invariant on one snapshot.
+    async fn verify(&self) -> Result<VerifyReport, LedgerError>;
+}
+
+/// Every migration of this program is applied, and none that it does not know.
+fn check_versions(migrations: &sqlx::migrate::Migrator, applied: &[i64]) -> Result<(), LedgerError> {
+    let known: Vec<i64> = migrations.iter().map(|migration| migration.version).collect();
+    if let Some(missing) = known.iter().find(|version| !applied.contains(version)) {
+        return Err(LedgerError::Schema(format!("migration {missing} is not applied")));
+    }
+    match applied.iter().find(|version| !known.contains(version)) {
+        Some(newer) => Err(LedgerError::Schema(format!("migration {newer} is not known to this program"))),
+        None => Ok(()),
+    }
+}
+
+fn check_meta(meta: Meta, options: &OpenOptions) -> Result<(), LedgerError> {
+    let differs = |key, configured: String, stored: String| Err(LedgerError::Differs { key, configured, stored });
+    if meta.partitions != options.partitions {
+        return differs("worker.partitions", options.partitions.to_string(), meta.partitions.to_string());
+    }
+    if meta.guard != options.guard {
+        return differs("worker.guard", options.guard.as_str().to_owned(), meta.guard.as_str().to_owned());
+    }
+    Ok(())
+}

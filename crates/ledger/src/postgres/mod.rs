@@ -1,0 +1,116 @@
+//! The ledger on PostgreSQL 13 or later.
+//!
+//! READ COMMITTED throughout: a statement that waited for a row lock sees the row as it is now, which is what the fence needs.
+
+mod claim;
+mod fence;
+mod import;
+mod operate;
+mod run;
+mod settle;
+mod verify;
+
+use crate::settle::TxLimits;
+use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
+use domain::fence::{Fence, Stamp};
+use domain::ids::{HolderId, LedgerId};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
+use sqlx::{PgConnection, PgPool, Row};
+use std::str::FromStr;
+use std::time::Duration;
+use uuid::Uuid;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/postgres");
+
+/// Creates the one row of `ledger_meta` where there is none.
+const INSERT_META: &str = "INSERT INTO ledger_meta (ledger_id, partitions, guard) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+const INSERT_UNITS: &str = "INSERT INTO unit_fence (unit) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING";
+const SELECT_META: &str = "SELECT ledger_id, partitions, guard FROM ledger_meta";
+
+/// The limits of a transaction, set for it alone: a frozen client's session is ended by the server, and its row locks with it.
+/// Sequential scans are off because every table here is reached by key; without statistics (a fresh import, autovacuum has not
+/// come by) the planner would scan `batch_item` for every transaction.
+const SET_LIMITS: &str = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true),
+    set_config('idle_in_transaction_session_timeout', $2, true), set_config('enable_seqscan', 'off', true)";
+
+/// A ledger on PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresLedger {
+    pool: PgPool,
+    options: PgConnectOptions,
+    meta: Meta,
+}
+
+impl Ledger for PostgresLedger {
+    fn meta(&self) -> Meta {
+        self.meta
+    }
+}
+
+impl PostgresLedger {
+    /// Connects; creates or migrates the schema if asked to. sqlx holds an advisory lock while it migrates, so instances that
+    /// start together take turns.
+    ///
+    /// # Errors
+    /// See [`crate::open`].
+    pub async fn open(options: &OpenOptions) -> Result<PostgresLedger, LedgerError> {
+        let connect = PgConnectOptions::from_str(&options.url)
+            .map_err(|error| LedgerError::Config(format!("database.url cannot be read: {error}")))?
+            .application_name("settled");
+        let pool = PgPoolOptions::new()
+            .max_connections(options.connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .connect_with(connect.clone())
+            .await?;
+        if options.migrate {
+            MIGRATIONS.run(&pool).await?;
+        }
+        let meta = read_meta(&pool, options).await?;
+        Ok(PostgresLedger { pool, options: connect, meta })
+    }
+}
+
+async fn read_meta(pool: &PgPool, options: &OpenOptions) -> Result<Meta, LedgerError> {
+    check_schema(pool).await?;
+    let mut tx = pool.begin().await?;
+    let created = sqlx::query(INSERT_META)
+        .bind(Uuid::new_v4())
+        .bind(options.partitions)
+        .bind(options.guard.as_str())
+        .execute(&mut *tx)
+        .await?;
+    if created.rows_affected() > 0 {
+        sqlx::query(INSERT_UNITS).bind(options.partitions).execute(&mut *tx).await?;
+    }
+    let row = sqlx::query(SELECT_META).fetch_one(&mut *tx).await?;
+    tx.commit().await?;
+    let guard: String = row.try_get("guard")?;
+    Ok(Meta {
+        ledger_id: LedgerId(row.try_get("ledger_id")?),
+        partitions: row.try_get("partitions")?,
+        guard: Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?,
+    })
+}
+
+/// Every migration of this program is applied, and none that it does not know.
+async fn check_schema(pool: &PgPool) -> Result<(), LedgerError> {
+    const APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
+    const EXISTS: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+    let exists: bool = sqlx::query_scalar(EXISTS).fetch_one(pool).await?;
+    let applied: Vec<i64> = if exists { sqlx::query_scalar(APPLIED).fetch_all(pool).await? } else { Vec::new() };
+    crate::check_versions(&MIGRATIONS, &applied)
+}
+
+async fn set_limits(tx: &mut PgConnection, limits: TxLimits, left: Duration) -> Result<(), LedgerError> {
+    let millis = |duration: Duration| duration.as_millis().max(1).to_string();
+    sqlx::query(SET_LIMITS).bind(millis(left)).bind(millis(limits.idle)).execute(tx).await?;
+    Ok(())
+}
+
+/// Reads `generation`, `token`, `holder` of a row.
+fn stamp(row: &PgRow) -> Result<Stamp, sqlx::Error> {
+    Ok(Stamp {
+        fence: Fence { generation: row.try_get("generation")?, token: row.try_get("token")? },
+        holder: HolderId(row.try_get("holder")?),
+    })
+}

@@ -1,0 +1,230 @@
+//! The settle transaction: the state condition and the fence in one UPDATE, then the effects for exactly the rows it returned.
+//!
+//! Nothing here looks at the clock of this process or at its lease: once begun, the transaction runs to its bounded end and
+//! the ledger decides. A newer holder that registers waits for the shared lock on the fence row, so after its own commit
+//! nothing older is written.
+
+use super::claim::lock_fence;
+use super::{PostgresLedger, set_limits};
+use crate::settle::{Authority, BatchSeen, SettleWork, TemplateColumns, is_still_open, outcome_of};
+use crate::{Fences, LedgerError, Rejection, Settlements, retry};
+use async_trait::async_trait;
+use chrono::NaiveDate;
+use domain::fence::{Fence, Stamp};
+use domain::ids::{BatchId, HolderId, RunId};
+use domain::outcome::SettleOutcome;
+use domain::run::RunKey;
+use domain::step::{Probe, Step};
+use domain::unit::Unit;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// Lock order: the fence row (shared, for the whole transaction), then the batches by id.
+const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch b SET state = 'settled', settled_at = clock_timestamp(), run_id = $6
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND unit = $2 AND state = 'settling'
+        AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $2 AND generation = $3 AND token = $4 AND holder = $5 FOR SHARE)
+        ORDER BY id FOR UPDATE) s
+    WHERE b.id = s.id AND b.fence_generation = $3 AND b.fence_token = $4 AND b.holder = $5 RETURNING b.id";
+
+/// The shortest path for data in one database: the row lock is the claim, the state condition is the guard.
+const MARK_UNDER_ROW_LOCK: &str = "UPDATE settlement_batch b SET state = 'settled', settled_at = clock_timestamp(),
+        fence_generation = 0, fence_token = 0, holder = $2, run_id = $3
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending' ORDER BY id FOR UPDATE) s
+    WHERE b.id = s.id RETURNING b.id";
+
+/// Lines are summed per batch, merchant and kind first (that is all the reading there is), then spread over the templates,
+/// then summed per (account, side) and never netted. Stripes are touched once, last, in order of account. An account that is
+/// missing makes account_id NULL, which the table refuses: nothing is dropped in silence.
+const POST_EFFECTS: &str = "WITH batch AS (
+    SELECT id, revision, fee_mode, unit, fence_generation, fence_token, holder, run_id
+    FROM settlement_batch WHERE id = ANY($1)
+), sums AS (
+    SELECT batch_id, currency, merchant, kind,
+        sum(gross_minor) FILTER (WHERE gross_minor > 0) AS gross_up, -sum(gross_minor) FILTER (WHERE gross_minor < 0) AS gross_down,
+        sum(fee_minor) FILTER (WHERE fee_minor > 0) AS fee_up, -sum(fee_minor) FILTER (WHERE fee_minor < 0) AS fee_down,
+        sum(net_minor) FILTER (WHERE net_minor > 0) AS net_up, -sum(net_minor) FILTER (WHERE net_minor < 0) AS net_down
+    FROM batch_item WHERE batch_id = ANY($1) GROUP BY batch_id, currency, merchant, kind
+), line AS (
+    SELECT s.batch_id, s.currency,
+        CASE t.role WHEN 'merchant_payable' THEN 'merchant_payable:' || s.merchant ELSE t.role END AS code,
+        CASE WHEN t.sign > 0 THEN m.up ELSE m.down END AS debit, CASE WHEN t.sign > 0 THEN m.down ELSE m.up END AS credit
+    FROM sums s JOIN batch b ON b.id = s.batch_id
+    JOIN unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[]) AS t (kind, fee_mode, role, measure, sign)
+        ON t.kind = s.kind AND t.fee_mode = b.fee_mode
+    CROSS JOIN LATERAL (SELECT CASE t.measure WHEN 'gross' THEN gross_up WHEN 'fee' THEN fee_up ELSE net_up END AS up,
+        CASE t.measure WHEN 'gross' THEN gross_down WHEN 'fee' THEN fee_down ELSE net_down END AS down) m
+    UNION ALL
+    SELECT x.batch_id, x.currency, v.code, greatest(v.amount, 0), greatest(-v.amount, 0)
+    FROM batch_total x CROSS JOIN LATERAL (VALUES
+        ('bank', declared_remittance_minor), ('clearing', -declared_remittance_minor),
+        ('rounding_difference', rounding_minor), ('clearing', -rounding_minor),
+        ('suspense', accepted_minor), ('clearing', -accepted_minor)) AS v (code, amount)
+    WHERE x.batch_id = ANY($1) AND v.amount <> 0
+), sided AS (
+    SELECT batch_id, currency, code, sum(debit)::bigint AS debit, sum(credit)::bigint AS credit
+    FROM line GROUP BY batch_id, currency, code HAVING sum(debit) > 0 OR sum(credit) > 0
+), entry AS (
+    INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, fence_generation, fence_token, holder, run_id)
+    SELECT 'settle:' || b.id || ':' || b.revision || ':' || e.currency, 'settle', b.id, e.currency, b.unit,
+        b.fence_generation, b.fence_token, b.holder, b.run_id
+    FROM (SELECT DISTINCT batch_id, currency FROM sided) e JOIN batch b ON b.id = e.batch_id ORDER BY b.id, e.currency
+    RETURNING id, batch_id, currency, unit
+), post AS (
+    INSERT INTO posting (entry_id, account_id, side, amount_minor)
+    SELECT e.id, a.id, v.side, v.amount
+    FROM sided s JOIN entry e ON e.batch_id = s.batch_id AND e.currency = s.currency
+    LEFT JOIN account a ON a.code = s.code AND a.currency = s.currency
+    CROSS JOIN LATERAL (VALUES ('D', s.debit), ('C', s.credit)) AS v (side, amount)
+    WHERE v.amount > 0
+    RETURNING entry_id, account_id, side, amount_minor
+)
+INSERT INTO account_balance AS stripe (account_id, unit, debit_minor, credit_minor)
+SELECT p.account_id, e.unit, coalesce(sum(p.amount_minor) FILTER (WHERE p.side = 'D'), 0)::bigint,
+    coalesce(sum(p.amount_minor) FILTER (WHERE p.side = 'C'), 0)::bigint
+FROM post p JOIN entry e ON e.id = p.entry_id GROUP BY p.account_id, e.unit ORDER BY p.account_id, e.unit
+ON CONFLICT (account_id, unit) DO UPDATE SET debit_minor = stripe.debit_minor + excluded.debit_minor,
+    credit_minor = stripe.credit_minor + excluded.credit_minor";
+
+/// Waits for a transaction in flight on these rows, so that what it shows is final.
+const READ_BACK: &str = "SELECT id, state, fence_generation AS generation, fence_token AS token, holder FROM settlement_batch
+    WHERE id = ANY($1) ORDER BY id FOR SHARE";
+
+impl PostgresLedger {
+    async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError> {
+        let begun = Instant::now();
+        let mut tx = self.pool.begin().await?;
+        set_limits(&mut tx, work.limits, work.limits.total).await?;
+        let settled = mark_settled(&mut tx, work).await?;
+        if settled.is_empty() {
+            tx.rollback().await?;
+            return Ok(Vec::new());
+        }
+        set_limits(&mut tx, work.limits, work.limits.total.saturating_sub(begun.elapsed())).await?;
+        post_effects(&mut tx, &settled).await?;
+        probe.at(Step::InsideSettleTx);
+        tx.commit().await?;
+        Ok(settled.into_iter().map(BatchId).collect())
+    }
+
+    /// What became of the batches that a settle transaction did not return, or whose reply was lost.
+    async fn read_back(
+        &self,
+        authority: Authority,
+        batches: &[BatchId],
+    ) -> Result<Vec<(BatchId, SettleOutcome, Option<Stamp>)>, LedgerError> {
+        let mut tx = self.pool.begin().await?;
+        let stored = match authority {
+            Authority::Lease { unit, .. } => Some(lock_fence(&mut tx, unit).await?),
+            Authority::RowLock { .. } => None,
+        };
+        let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
+        let rows = sqlx::query(READ_BACK).bind(&ids).fetch_all(&mut *tx).await?;
+        tx.commit().await?;
+        let read = |row: &sqlx::postgres::PgRow| -> Result<_, LedgerError> {
+            let seen = seen(row)?;
+            Ok((seen.id, outcome_of(authority, seen, stored), stored))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn record_refused(
+        &self,
+        work: &SettleWork<'_>,
+        refused: &[(BatchId, SettleOutcome, Option<Stamp>)],
+    ) -> Result<(), LedgerError> {
+        let Authority::Lease { unit, stamp } = work.authority else { return Ok(()) };
+        for (batch, outcome, stored) in refused {
+            if let (SettleOutcome::Fenced { .. }, Some(stored)) = (outcome, stored) {
+                let rejection = Rejection { operation: "settle", unit, batch: Some(*batch), stamp, stored: *stored };
+                self.record_rejection(&rejection).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn mark_settled(tx: &mut PgConnection, work: &SettleWork<'_>) -> Result<Vec<i64>, LedgerError> {
+    let ids: Vec<i64> = work.batches.iter().map(|batch| batch.0).collect();
+    let query = match work.authority {
+        Authority::Lease { unit, stamp } => sqlx::query_scalar(MARK_UNDER_FENCE)
+            .bind(ids)
+            .bind(unit.0)
+            .bind(stamp.fence.generation)
+            .bind(stamp.fence.token)
+            .bind(stamp.holder.0)
+            .bind(work.run.0),
+        Authority::RowLock { holder } => sqlx::query_scalar(MARK_UNDER_ROW_LOCK).bind(ids).bind(holder.0).bind(work.run.0),
+    };
+    Ok(query.fetch_all(tx).await?)
+}
+
+async fn post_effects(tx: &mut PgConnection, settled: &[i64]) -> Result<(), LedgerError> {
+    let templates = TemplateColumns::all();
+    sqlx::query(POST_EFFECTS)
+        .bind(settled)
+        .bind(&templates.kind)
+        .bind(&templates.fee_mode)
+        .bind(&templates.role)
+        .bind(&templates.measure)
+        .bind(&templates.sign)
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+fn seen(row: &sqlx::postgres::PgRow) -> Result<BatchSeen, LedgerError> {
+    let state: String = row.try_get("state")?;
+    Ok(BatchSeen {
+        id: BatchId(row.try_get("id")?),
+        state: state.parse().map_err(|unknown: domain::batch::UnknownState| LedgerError::Schema(unknown.to_string()))?,
+        stamp: Stamp {
+            fence: Fence { generation: row.try_get("generation")?, token: row.try_get("token")? },
+            holder: HolderId(row.try_get("holder")?),
+        },
+    })
+}
+
+#[async_trait]
+impl Settlements for PostgresLedger {
+    async fn open_run(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError> {
+        self.open_run_row(key, holder).await
+    }
+
+    async fn due_units(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError> {
+        self.units_with_work(upto).await
+    }
+
+    async fn claim(&self, request: &crate::settle::ClaimRequest) -> Result<crate::settle::Claim, LedgerError> {
+        self.claim_batches(request).await
+    }
+
+    async fn charge(&self, request: &crate::settle::Charge) -> Result<crate::settle::Claimed, LedgerError> {
+        self.charge_batches(request).await
+    }
+
+    async fn settle(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
+        let posted = retry::transaction(|| self.settle_once(work, probe)).await;
+        let settled: BTreeSet<BatchId> = posted.as_ref().map(|ids| ids.iter().copied().collect()).unwrap_or_default();
+        let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
+        let mut outcomes: Vec<(BatchId, SettleOutcome)> =
+            settled.into_iter().map(|batch| (batch, SettleOutcome::Settled)).collect();
+        if !open.is_empty() {
+            let read = retry::transaction(|| self.read_back(work.authority, &open)).await?;
+            // A definite error, or a lost reply to a transaction of which nothing is there.
+            if let Err(error) = posted
+                && read.iter().any(|(_, outcome, _)| is_still_open(*outcome))
+            {
+                return Err(error);
+            }
+            self.record_refused(work, &read).await?;
+            outcomes.extend(read.into_iter().map(|(batch, outcome, _)| (batch, outcome)));
+        }
+        outcomes.sort_by_key(|(batch, _)| *batch);
+        Ok(outcomes)
+    }
+
+    async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
+        self.release_batches(unit, stamp, batches, uncharge).await
+    }
+}

@@ -1,0 +1,52 @@
+//! Every invariant, on one snapshot.
+
+use super::PostgresLedger;
+use crate::LedgerError;
+use crate::verify::{APPEND_ONLY, CHECKS, Check, CurrencyTotal, ENTRIES, STATES, TOTALS, VerifyReport, check, parse_sum};
+use domain::batch::UnknownState;
+use sqlx::{PgConnection, Row};
+use std::collections::BTreeMap;
+
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// Both triggers of each table, enabled for every session.
+const TRIGGERS: &str = "SELECT concat('table ', n.name, ' lacks its trigger ', w.trigger) AS detail
+    FROM unnest($1::text[]) AS n (name) CROSS JOIN (VALUES ('append_only'), ('no_truncate')) AS w (trigger)
+    WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = to_regclass(n.name) AND t.tgname = w.trigger AND t.tgenabled IN ('O', 'A'))
+    ORDER BY n.name, w.trigger LIMIT 6";
+
+impl PostgresLedger {
+    pub(super) async fn verify_snapshot(&self) -> Result<VerifyReport, LedgerError> {
+        let mut tx = self.pool.begin_with(SNAPSHOT).await?;
+        let mut checks = Vec::with_capacity(CHECKS.len());
+        for (id, meaning, query) in CHECKS {
+            let contradictions = match query {
+                Some(query) => sqlx::query_scalar(query).fetch_all(&mut *tx).await?,
+                None => sqlx::query_scalar(TRIGGERS).bind(&APPEND_ONLY[..]).fetch_all(&mut *tx).await?,
+            };
+            checks.push(check(id, meaning, contradictions));
+        }
+        let report = heading(&mut tx, checks).await?;
+        tx.rollback().await?;
+        Ok(report)
+    }
+}
+
+async fn heading(tx: &mut PgConnection, checks: Vec<Check>) -> Result<VerifyReport, LedgerError> {
+    let mut batches = BTreeMap::new();
+    for row in sqlx::query(STATES).fetch_all(&mut *tx).await? {
+        let (state, count): (String, i64) = (row.try_get("state")?, row.try_get("batches")?);
+        batches.insert(state.parse().map_err(|e: UnknownState| LedgerError::Schema(e.to_string()))?, count.unsigned_abs());
+    }
+    let journal_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *tx).await?;
+    let mut totals = Vec::new();
+    for row in sqlx::query(TOTALS).fetch_all(tx).await? {
+        totals.push(CurrencyTotal {
+            currency: row.try_get("currency")?,
+            debits_minor: parse_sum(row.try_get("debits")?)?,
+            credits_minor: parse_sum(row.try_get("credits")?)?,
+        });
+    }
+    let ok = checks.iter().all(|check| check.ok);
+    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, checks })
+}

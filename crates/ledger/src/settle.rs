@@ -1,0 +1,202 @@
+//! What claims and settlements are asked and answer, and the decisions that all engines share. Needs `domain::outcome`.
+
+use chrono::NaiveDate;
+use domain::batch::BatchState;
+use domain::fence::{Fence, Stamp};
+use domain::ids::{BatchId, HolderId, RunId};
+use domain::item::{FeeMode, ItemKind};
+use domain::journal::{Measure, template};
+use domain::outcome::{Seen, SettleOutcome, classify};
+use domain::unit::Unit;
+use std::time::Duration;
+
+/// Asks for batches of one unit.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimRequest {
+    /// The unit whose lease is held.
+    pub unit: Unit,
+    /// Under which registered stamp.
+    pub stamp: Stamp,
+    /// The run that the work is for.
+    pub run: RunId,
+    /// Only batches due on or before this day.
+    pub upto: NaiveDate,
+    /// At most so many never-charged batches; a charged one always comes alone.
+    pub most: u32,
+    /// Charged so often and still not settled: quarantined.
+    pub max_attempts: i32,
+    /// Limits of the transaction.
+    pub limits: TxLimits,
+}
+
+/// Asks for due batches under the row-lock guard.
+#[derive(Debug, Clone, Copy)]
+pub struct Charge {
+    /// Who asks.
+    pub holder: HolderId,
+    /// The run that the work is for.
+    pub run: RunId,
+    /// Only batches due on or before this day.
+    pub upto: NaiveDate,
+    /// At most so many never-charged batches; a charged one always comes alone.
+    pub most: u32,
+    /// Charged so often and still not settled: quarantined.
+    pub max_attempts: i32,
+    /// For so long nobody else is given them: the settle timeout, by the database's clock.
+    pub retry_after: Duration,
+    /// Limits of the transaction.
+    pub limits: TxLimits,
+}
+
+/// Batches that were claimed and charged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// In order of id.
+    pub batches: Vec<ClaimedBatch>,
+    /// Given up in the same transaction, because they were charged too often.
+    pub quarantined: Vec<BatchId>,
+}
+
+/// One claimed batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedBatch {
+    /// Its row.
+    pub id: BatchId,
+    /// Its lines, to bound what one transaction does.
+    pub items: i64,
+    /// How often it has been charged, this time included.
+    pub attempts: i32,
+}
+
+/// The answer to a claim. Match it without `_`.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// What was claimed; nothing means that nothing is due.
+    Work(Claimed),
+    /// A newer holder has the unit. Kept as a rejection.
+    Fenced {
+        /// Who.
+        stored: Stamp,
+    },
+    /// The ledger does not know this stamp: release and acquire anew.
+    ClaimLost,
+}
+
+/// How long a transaction may take, so that a frozen client cannot hold row locks for ever: the server ends it. SQLite has no
+/// server and ignores them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TxLimits {
+    /// For all its statements together.
+    pub total: Duration,
+    /// For the pauses between them (the client is frozen).
+    pub idle: Duration,
+}
+
+/// By what right a batch is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// The unit's lease, registered under this stamp.
+    Lease {
+        /// The unit.
+        unit: Unit,
+        /// The stamp.
+        stamp: Stamp,
+    },
+    /// The row lock itself.
+    RowLock {
+        /// Who asks.
+        holder: HolderId,
+    },
+}
+
+impl Authority {
+    /// What the settled rows are marked with. Under a row lock there is no fence, only the holder.
+    #[must_use]
+    pub const fn stamp(self) -> Stamp {
+        match self {
+            Authority::Lease { stamp, .. } => stamp,
+            Authority::RowLock { holder } => Stamp { fence: Fence { generation: 0, token: 0 }, holder },
+        }
+    }
+}
+
+/// Batches to settle in one transaction.
+#[derive(Debug, Clone, Copy)]
+pub struct SettleWork<'a> {
+    /// By what right.
+    pub authority: Authority,
+    /// For which run.
+    pub run: RunId,
+    /// Which, in order of id.
+    pub batches: &'a [BatchId],
+    /// Limits of the transaction.
+    pub limits: TxLimits,
+}
+
+/// What a locking read shows of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSeen {
+    /// Its row.
+    pub id: BatchId,
+    /// Its state.
+    pub state: BatchState,
+    /// The stamp on the row.
+    pub stamp: Stamp,
+}
+
+/// Classifies a batch that a settle transaction did not return. `stored` is the unit's registered stamp; under a row lock
+/// there is none and nothing can be superseded.
+pub fn outcome_of(authority: Authority, seen: BatchSeen, stored: Option<Stamp>) -> SettleOutcome {
+    let mine = authority.stamp();
+    let settled_by = (seen.state == BatchState::Settled).then_some(seen.stamp);
+    classify(mine, Seen { state: seen.state, settled_by, unit: stored.unwrap_or(mine) })
+}
+
+/// Whether a read-back says that the lost transaction left nothing: the batch is still ours to settle.
+#[must_use]
+pub fn is_still_open(outcome: SettleOutcome) -> bool {
+    match outcome {
+        SettleOutcome::NotClaimable { state } => matches!(state, BatchState::Settling | BatchState::Pending),
+        SettleOutcome::Settled | SettleOutcome::AlreadySettled | SettleOutcome::Fenced { .. } | SettleOutcome::ClaimLost => false,
+    }
+}
+
+/// The posting templates of `domain::journal` as columns, to be joined in SQL: one source of truth for what is posted.
+#[derive(Debug, Clone, Default)]
+pub struct TemplateColumns {
+    /// Kind of the line.
+    pub kind: Vec<&'static str>,
+    /// Fee mode of the batch.
+    pub fee_mode: Vec<&'static str>,
+    /// Account role.
+    pub role: Vec<&'static str>,
+    /// `gross`, `fee` or `net`.
+    pub measure: Vec<&'static str>,
+    /// +1 debit, −1 credit, for a positive measure.
+    pub sign: Vec<i16>,
+}
+
+impl TemplateColumns {
+    /// All templates.
+    #[must_use]
+    pub fn all() -> TemplateColumns {
+        let mut columns = TemplateColumns::default();
+        for kind in ItemKind::ALL {
+            for fee_mode in [FeeMode::Withheld, FeeMode::Charged] {
+                for line in template(kind, fee_mode) {
+                    columns.kind.push(kind.as_str());
+                    columns.fee_mode.push(fee_mode.as_str());
+                    columns.role.push(line.role.code());
+                    columns.measure.push(match line.measure {
+                        Measure::Gross => "gross",
+                        Measure::Fee => "fee",
+                        Measure::Net => "net",
+                    });
+                    columns.sign.push(i16::from(line.sign));
+                }
+            }
+        }
+        columns
+    }
+}

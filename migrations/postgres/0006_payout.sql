@@ -1,0 +1,20 @@
+-- Payouts. The payout table is the outbox: the row is committed before anything is sent, and a relay sends what it finds here.
+
+CREATE TABLE payout (
+    id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    merchant        text        COLLATE "C" NOT NULL,
+    currency        text        COLLATE "C" NOT NULL,
+    run_id          bigint      NOT NULL REFERENCES run (id),
+    refusals        integer     NOT NULL DEFAULT 0 CHECK (refusals >= 0), -- how many payouts of this run were definitely refused before
+    idempotency_key text        COLLATE "C" NOT NULL UNIQUE,
+    amount_minor    bigint      NOT NULL CHECK (amount_minor > 0),
+    state           text        NOT NULL CHECK (state IN
+        ('created', 'sending', 'accepted', 'declined', 'unknown', 'manual_review', 'paid', 'failed', 'returned')),
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (merchant, currency, run_id, refusals)
+);
+
+-- Which payout an entry books: its cut, its payment, or its way back.
+ALTER TABLE journal_entry ADD COLUMN payout_id bigint REFERENCES payout (id);
+ALTER TABLE journal_entry ADD COLUMN payout_step text CHECK (payout_step IN ('cut', 'paid', 'undone'));
+CREATE UNIQUE INDEX journal_entry_payout ON journal_entry (payout_id, payout_step) WHERE payout_id IS NOT NULL;
