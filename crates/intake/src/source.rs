@@ -42,6 +42,11 @@ impl<R: Read> Source<R> {
         self.line.max(1)
     }
 
+    /// Number of the record that comes next.
+    pub(crate) fn next_line(&self) -> u64 {
+        self.line + 1
+    }
+
     /// Makes at least `wanted` unread bytes available, fewer only at the end of the file, and shows them.
     pub(crate) fn peek(&mut self, wanted: usize) -> Result<&[u8], Fault> {
         while self.end - self.start < wanted && !self.ended {

@@ -49,3 +49,44 @@ fn adyen_batch_380_foots_and_its_lines_are_signed_from_the_merchant() {
     keys.dedup();
     assert_eq!(keys.len(), 228);
 }
+
+#[test]
+#[ignore = "reads the folder named by SETTLED_REAL_FILES"]
+fn nacha_20110805_has_four_batches_that_foot_and_a_warning() {
+    let (summary, items) = common::good(bytes("nacha_20110805A.ach"), "nacha");
+    assert_eq!((summary.items, items.len(), summary.batches.len()), (48, 48, 4));
+    for batch in &summary.batches {
+        assert_eq!(batch.breaks, Vec::<String>::new(), "{}", batch.external_batch_id);
+        assert_eq!(batch.business_date.to_string(), "2011-08-08");
+    }
+    let [warning] = &summary.warnings[..] else { panic!("one warning expected: {:?}", summary.warnings) };
+    assert!(warning.contains("declares 5 batches, the file has 4"), "{warning}");
+    let sum = |of: fn(&domain::totals::Total) -> i64| summary.batches.iter().flat_map(|b| &b.totals).map(of).sum::<i64>();
+    assert_eq!((sum(|t| t.debit_minor), sum(|t| t.credit_minor), sum(|t| t.items)), (5_101_000, 200, 48));
+    assert_eq!(summary.batches[3].external_batch_id, "0231380104|042000013|110805|2100|A|0000005");
+    let mut keys: Vec<_> = items.iter().map(|i| &i.item.dedupe_key).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 48, "25 distinct traces, 48 identities");
+}
+
+/// M3, M5: half a million entries pass through; nothing of them is kept.
+#[test]
+#[ignore = "reads the folder named by SETTLED_REAL_FILES"]
+fn nacha_of_half_a_million_entries_streams() {
+    let source = intake::open(&path("nacha_2500_batches_502499_entries.ach.gz")).unwrap();
+    let (mut seen, mut largest) = (0, 0);
+    let mut count = |chunk: Vec<domain::summary::StagedItem>| -> Result<(), intake::Stopped> {
+        seen += chunk.len();
+        largest = largest.max(chunk.len());
+        Ok(())
+    };
+    let summary = intake::read(source, "large", &common::profile("nacha"), &mut count).unwrap();
+    assert_eq!((seen, summary.items, summary.batches.len()), (502_499, 502_499, 2_500));
+    assert_eq!(largest, intake::CHUNK_ITEMS);
+    assert!(summary.batches.iter().all(|batch| batch.breaks.is_empty()));
+    let credits: i128 = summary.batches.iter().flat_map(|b| &b.totals).map(|t| i128::from(t.credit_minor)).sum();
+    assert_eq!(credits, 250_616_998_766);
+    assert_eq!(summary.batches[0].totals[0].items, 275_966);
+    assert_eq!(summary.warnings, Vec::<String>::new());
+}

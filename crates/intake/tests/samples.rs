@@ -29,6 +29,7 @@ fn foots(text: &str, profile: &str, batches: usize) -> domain::summary::FileSumm
 fn every_sample_foots() {
     let summary = foots(&sample::adyen(40, 3, 7), "adyen-settlement-detail", 3);
     assert_eq!(summary.items, 3 * 42);
+    foots(&sample::nacha(7, 12, date(), 7), "nacha", 7);
     foots(&sample::canonical(6, 50, date(), 7), "canonical-csv", 6);
     foots(&sample::canonical_ndjson(6, 50, date(), 7), "canonical-ndjson", 6);
 }

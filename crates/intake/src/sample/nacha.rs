@@ -1,6 +1,7 @@
 //! NACHA files: debits, credits and mixed batches, some entries with addenda. All numbers are invented.
 
 use super::{Numbers, text};
+use crate::nacha::routing;
 use chrono::NaiveDate;
 use std::io::{self, Write};
 
@@ -111,8 +112,6 @@ fn record(out: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "{text:<94}")
 }
 
-/// The ninth digit of a routing number.
-fn check_digit(routing: &str) -> u32 {
-    let weighted: u32 = routing.chars().zip([3, 7, 1, 3, 7, 1, 3, 7]).filter_map(|(c, w)| Some(c.to_digit(10)? * w)).sum();
-    (10 - weighted % 10) % 10
+fn check_digit(eight: &str) -> u32 {
+    routing::check_digit(eight).unwrap_or_default()
 }
