@@ -4,7 +4,17 @@
 use intake::{Profile, Stopped};
 use std::path::Path;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> std::process::ExitCode {
+    match summarize() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn summarize() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(profile), Some(file)) = (arguments.next(), arguments.next()) else {
         return Err(format!("give a profile ({}) and a file", Profile::names().collect::<Vec<_>>().join(", ")).into());

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::io::Read;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a JSON object")]
 struct Line<'a> {
     #[serde(borrow)]
     batch_id: Cow<'a, str>,
