@@ -103,22 +103,26 @@ impl Apt {
         Ok(files.filter(|file| file.extension().is_some_and(|end| end == "deb")).collect())
     }
 
-    /// `postgresql` is an empty package that depends on `postgresql-15`: named are that one,
-    /// and its client. Any other package is its own.
     fn real(&self, package: &str) -> anyhow::Result<Vec<String>> {
         let depends = output(Command::new("apt-cache").arg("-c").arg(&self.conf).args(["depends", package]))?;
-        let version = depends.lines().find_map(|line| {
-            let version = line.trim().strip_prefix("Depends: ")?.strip_prefix(package)?.strip_prefix('-')?;
-            version.parse::<u32>().ok()
-        });
-        Ok(match version {
-            Some(version) => vec![format!("{package}-{version}"), format!("{package}-client-{version}")],
-            None => vec![package.to_owned()],
-        })
+        Ok(behind(package, &depends))
     }
 
     fn get(&self, args: &[&str]) -> anyhow::Result<String> {
         output(Command::new("apt-get").arg("-c").arg(&self.conf).args(["-qq", "--yes"]).args(args))
+    }
+}
+
+/// `postgresql` is an empty package that depends on `postgresql-15`: meant are that one and its
+/// client. Any other package is its own.
+fn behind(package: &str, depends: &str) -> Vec<String> {
+    let version = depends.lines().find_map(|line| {
+        let version = line.trim().strip_prefix("Depends: ")?.strip_prefix(package)?.strip_prefix('-')?;
+        version.parse::<u32>().ok()
+    });
+    match version {
+        Some(version) => vec![format!("{package}-{version}"), format!("{package}-client-{version}")],
+        None => vec![package.to_owned()],
     }
 }
 
@@ -151,4 +155,16 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
         bail!("{program} ended with {}: {}", output.status, words.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::behind;
+
+    #[test]
+    fn a_metapackage_means_what_it_depends_on() {
+        let depends = "postgresql\n  Depends: postgresql-15\n  Suggests: postgresql-doc\n";
+        assert_eq!(behind("postgresql", depends), ["postgresql-15", "postgresql-client-15"]);
+        assert_eq!(behind("libfaketime", "libfaketime\n  Depends: libc6\n"), ["libfaketime"]);
+    }
 }
