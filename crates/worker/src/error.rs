@@ -1,0 +1,45 @@
+//! Why a worker gives up.
+
+use lease::LeaseError;
+use ledger::LedgerError;
+use thiserror::Error;
+
+/// An error of the worker.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The lock service.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// We still own the lease, yet its token is below one that the ledger has seen: the token source was restored or rebuilt.
+    #[error(
+        "the lock service {source_name:?} gave token {token} for unit {unit}, below {stored} which the ledger has already seen: its tokens went back (restored from a backup?). Nothing is settled with them; make sure no other instance works, then run `settled fence adopt --reason …`"
+    )]
+    SourceWentBack {
+        /// The source.
+        source_name: String,
+        /// The unit.
+        unit: i32,
+        /// What it gave.
+        token: i64,
+        /// What the ledger has.
+        stored: i64,
+    },
+    /// The wait was over before everything was settled.
+    #[error("{0} units still have batches due after the given wait; they are being settled by other instances, or nobody can")]
+    WaitEnded(usize),
+}
+
+impl WorkerError {
+    /// Whether a service did not answer: the work waits and goes on by itself.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        match self {
+            WorkerError::Ledger(error) => error.is_unavailable() || error.is_contention(),
+            WorkerError::Lease(error) => !matches!(error, LeaseError::Invalid { .. }),
+            WorkerError::SourceWentBack { .. } | WorkerError::WaitEnded(_) => false,
+        }
+    }
+}

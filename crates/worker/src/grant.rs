@@ -1,0 +1,111 @@
+//! Acquire → mint → prove → register: how a lease becomes a right that the ledger knows.
+//!
+//! The order is the point. A token minted *before* the lock is held, or by a holder that is not asked again afterwards, may be
+//! newer than the live holder's: the stale one wakes, mints, and outranks it. Whoever is proven the owner *after* minting held
+//! the lock while minting, so the order of tokens is the order of locks.
+
+use crate::report::Counters;
+use crate::{Worker, WorkerError};
+use domain::fence::{Fence, Stamp};
+use domain::step::Step;
+use domain::unit::Unit;
+use lease::{Keeper, Lease, LeaseName, Proof, TokenSource};
+use ledger::Rejection;
+use tracing::{info, warn};
+
+/// The source of every token that the ledger mints, whichever lock service grants the leases.
+pub const LEDGER_SOURCE: &str = "ledger";
+
+/// A unit that is ours: the lease says until when to try, the stamp is what the ledger checks.
+#[derive(Debug)]
+pub struct Grant {
+    /// The lease.
+    pub lease: Lease,
+    /// The unit.
+    pub unit: Unit,
+    /// Our fence, registered.
+    pub stamp: Stamp,
+}
+
+/// What asking for a unit came to. Match it without `_`.
+#[must_use]
+#[derive(Debug)]
+pub enum Take {
+    /// It is ours.
+    Granted(Box<Grant>),
+    /// Another instance holds it.
+    Busy,
+    /// It was ours, and was lost before it was registered; nothing was written.
+    Lost,
+    /// A newer holder has registered; the refusal is kept in the ledger.
+    Fenced,
+}
+
+/// The name under which the ledger knows where this lock service's tokens come from.
+#[must_use]
+pub fn source_name(source: &TokenSource) -> &str {
+    match source {
+        TokenSource::LedgerMinted => LEDGER_SOURCE,
+        TokenSource::External { id } => id,
+    }
+}
+
+impl Worker {
+    /// Tries to make `unit` ours. Does not wait for it.
+    ///
+    /// # Errors
+    /// Outages of ledger or lock service; a source that is not the newest, or whose tokens went back.
+    pub async fn take(&self, keeper: &Keeper, unit: Unit) -> Result<Take, WorkerError> {
+        let source = keeper.token_source();
+        let generation = self.ledger.generation(source_name(&source)).await?;
+        let name = LeaseName::unit(self.ledger.meta().ledger_id, unit.0);
+        let Some(lease) = keeper.try_acquire(&name).await? else { return Ok(Take::Busy) };
+        self.probe.at(Step::LeaseAcquired);
+        let token = match lease.token() {
+            Some(token) => token,
+            None => self.ledger.mint().await?,
+        };
+        if lease.prove().await? == Proof::NotOwner {
+            info!(lease.name = %name, step = "prove", "not proven: the lease was lost before its token was registered");
+            Counters::add(&self.counters.lost, 1);
+            let _ = lease.release().await;
+            return Ok(Take::Lost);
+        }
+        self.probe.at(Step::OwnershipProven);
+        let stamp = Stamp { fence: Fence { generation, token }, holder: self.holder };
+        self.register(&source, Grant { lease, unit, stamp }).await
+    }
+
+    async fn register(&self, source: &TokenSource, grant: Grant) -> Result<Take, WorkerError> {
+        let stored = self.ledger.register(grant.unit, grant.stamp).await?;
+        if stored == grant.stamp {
+            self.probe.at(Step::FenceRegistered);
+            return Ok(Take::Granted(Box::new(grant)));
+        }
+        if stored.fence.generation > grant.stamp.fence.generation {
+            info!(unit = %grant.unit, "the generation was raised meanwhile; starting over");
+            let _ = grant.lease.release().await;
+            return Ok(Take::Busy);
+        }
+        let still_owner = *source != TokenSource::LedgerMinted && grant.lease.prove().await? == Proof::Owner;
+        let Grant { lease, unit, stamp } = grant;
+        let _ = lease.release().await;
+        if still_owner {
+            return Err(WorkerError::SourceWentBack {
+                source_name: source_name(source).to_owned(),
+                unit: unit.0,
+                token: stamp.fence.token,
+                stored: stored.fence.token,
+            });
+        }
+        self.ledger.record_rejection(&Rejection { operation: "register", unit, batch: None, stamp, stored }).await?;
+        self.fenced("register", stamp, stored, 1);
+        Ok(Take::Fenced)
+    }
+
+    /// A refused write is logged once, here, and counted.
+    pub(crate) fn fenced(&self, step: &'static str, stamp: Stamp, stored: Stamp, writes: u64) {
+        Counters::add(&self.counters.fenced, writes);
+        warn!(step, fence = %stamp.fence, newer.fence = %stored.fence, newer.holder = %stored.holder, writes, "fenced: a newer holder has registered, the ledger refused");
+    }
+}

@@ -1,0 +1,137 @@
+//! A run: open or join it, then work until every due batch is settled, broken or quarantined — by anyone.
+//!
+//! The run row gates nothing. Ten instances that start the same run at once share its units; the one that starts last finds
+//! nothing to do and says so.
+
+use crate::grant::Take;
+use crate::report::{Counters, RunReport, millis};
+use crate::{Worker, WorkerError};
+use chrono::NaiveDate;
+use domain::batch::BatchState;
+use domain::ids::RunId;
+use domain::run::RunKey;
+use domain::step::Step;
+use domain::unit::Unit;
+use lease::Keeper;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+/// The longest pause between two looks for work when a service is out.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
+
+impl Worker {
+    /// Works the run of `key` to its end, or until `wait` is over, or until a drain is asked.
+    ///
+    /// Outages of ledger and lock service are waited out: nothing is settled meanwhile, and the work goes on by itself.
+    ///
+    /// # Errors
+    /// [`WorkerError::WaitEnded`]; the last outage, where one lasted to the end of the wait; everything that waiting cannot cure.
+    pub async fn run(&self, key: &RunKey, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
+        let begun = Instant::now();
+        let upto = key.business_date;
+        let mut outage: Option<WorkerError> = None;
+        let run = loop {
+            match self.ledger.open_run(key, self.holder).await.map_err(WorkerError::from) {
+                Ok(run) => break run,
+                Err(error) => self.sit_out(error, &mut outage, begun, wait).await?,
+            }
+        };
+        self.probe.at(Step::RunPlanned);
+        info!(run.id = %run, %upto, holder.id = %self.holder, "run opened or joined");
+        while !self.drain.is_asked() {
+            match self.look_for_work(run, upto).await {
+                Ok(0) => break,
+                Ok(units) if is_over(begun, wait) => return Err(outage.unwrap_or(WorkerError::WaitEnded(units))),
+                Ok(_) => outage = None,
+                Err(error) => self.sit_out(error, &mut outage, begun, wait).await?,
+            }
+        }
+        self.report(run, upto, begun).await
+    }
+
+    /// Waits a moment when a service is out; any other error, and the end of the wait, is an error.
+    async fn sit_out(
+        &self,
+        error: WorkerError,
+        outage: &mut Option<WorkerError>,
+        begun: Instant,
+        wait: Option<Duration>,
+    ) -> Result<(), WorkerError> {
+        if !error.is_outage() || is_over(begun, wait) || self.drain.is_asked() {
+            return Err(error);
+        }
+        if outage.is_none() {
+            warn!(%error, "a service is out; nothing is settled until it is back");
+        }
+        *outage = Some(error);
+        self.pause(OUTAGE_PAUSE).await;
+        Ok(())
+    }
+
+    /// One round over the units that have work; returns how many those were. Pauses when all of them are busy.
+    async fn look_for_work(&self, run: RunId, upto: NaiveDate) -> Result<usize, WorkerError> {
+        let mut units = self.ledger.due_units(upto).await?;
+        if units.is_empty() {
+            return Ok(0);
+        }
+        // Everybody in an order of their own, so that instances spread over the units instead of queueing for the first.
+        units.shuffle(&mut rand::rng());
+        let worked = match &self.keeper {
+            Some(keeper) => self.work_one_of(keeper, &units, run, upto).await?,
+            None => self.work_rows(run, upto).await?,
+        };
+        if !worked {
+            self.pause(self.settings.poll).await;
+        }
+        Ok(units.len())
+    }
+
+    /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free.
+    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], run: RunId, upto: NaiveDate) -> Result<bool, WorkerError> {
+        for unit in units {
+            if self.drain.is_asked() {
+                return Ok(true);
+            }
+            match self.take(keeper, *unit).await? {
+                Take::Granted(grant) => {
+                    self.work_unit(*grant, run, upto).await?;
+                    return Ok(true);
+                }
+                Take::Busy => {}
+                Take::Lost | Take::Fenced => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sleeps a random part of `longest`, or until a drain is asked.
+    async fn pause(&self, longest: Duration) {
+        let part = rand::rng().random_range(0.2..=1.0);
+        tokio::select! {
+            () = tokio::time::sleep(longest.mul_f64(part)) => {}
+            () = self.drain.asked() => {}
+        }
+    }
+
+    async fn report(&self, run: RunId, upto: NaiveDate, begun: Instant) -> Result<RunReport, WorkerError> {
+        let status = self.ledger.status(Some(upto)).await?;
+        let batches = |state| status.batches.get(&state).copied().unwrap_or(0);
+        let settled = Counters::read(&self.counters.settled);
+        Ok(RunReport {
+            run_id: run,
+            batches_settled: settled,
+            batches_already_settled: self.ledger.run_settled(run).await?.saturating_sub(settled),
+            batches_broken: batches(BatchState::Broken),
+            batches_quarantined: batches(BatchState::Quarantined),
+            fenced: Counters::read(&self.counters.fenced),
+            items: Counters::read(&self.counters.items),
+            duration_ms: millis(begun.elapsed()),
+        })
+    }
+}
+
+fn is_over(begun: Instant, wait: Option<Duration>) -> bool {
+    wait.is_some_and(|wait| begun.elapsed() >= wait)
+}
