@@ -71,6 +71,14 @@ impl Fault {
         Fault::Unreadable { line, what: what.into(), remedy: remedy.into() }
     }
 
+    /// The same finding where something else helps.
+    pub(crate) fn with_remedy(self, other: &str) -> Fault {
+        match self {
+            Fault::Unreadable { line, what, .. } => Fault::at(line, what, other),
+            fault @ (Fault::Io { .. } | Fault::Stopped(_)) => fault,
+        }
+    }
+
     pub(crate) fn in_file(self, file: &str) -> ReadError {
         let file = file.to_owned();
         match self {

@@ -22,7 +22,7 @@ pub(crate) fn read(
     batches: &mut Batches<'_>,
 ) -> Result<(), Fault> {
     let mut record = Record::default();
-    if !record.read(source, layout.delimiter)? {
+    if !record.read(source, layout.delimiter).map_err(|fault| fault.with_remedy("choose the profile of this file"))? {
         return Err(Fault::at(source.line(), "the file has no header", "transfer it again"));
     }
     let columns = Columns::find(&record, layout, &profile.name)?;

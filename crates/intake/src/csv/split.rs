@@ -113,3 +113,49 @@ impl Record {
         Ok(State::Plain)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ours(text: &str, delimiter: char) -> Option<Vec<Vec<String>>> {
+        let mut source = Source::new(text.as_bytes());
+        let (mut record, mut records) = (Record::default(), Vec::new());
+        while record.read(&mut source, delimiter).ok()? {
+            records.push(record.iter().map(str::to_owned).collect());
+        }
+        Some(records)
+    }
+
+    /// The csv crate, which is lenient where we are strict.
+    fn theirs(text: &str, delimiter: char) -> Vec<Vec<String>> {
+        let delimiter = u8::try_from(delimiter).unwrap_or(b',');
+        let mut builder = csv::ReaderBuilder::new();
+        let reader = builder.has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
+        reader.into_records().map(|record| record.expect("text").iter().map(str::to_owned).collect()).collect()
+    }
+
+    proptest! {
+        /// Whatever we read, the csv crate reads the same.
+        #[test]
+        fn what_is_read_agrees_with_the_csv_crate(text in "[a;,\"\n ]{0,40}", delimiter in prop::sample::select(vec![',', ';'])) {
+            if let Some(records) = ours(&text, delimiter) {
+                prop_assert_eq!(records, theirs(&text, delimiter));
+            }
+        }
+
+        /// Whatever the csv crate writes, we read back.
+        #[test]
+        fn what_the_csv_crate_writes_is_read(
+            fields in prop::collection::vec(prop::collection::vec("[a-z,\"\n ]{0,8}", 2..5), 1..5)
+        ) {
+            let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+            for row in &fields {
+                writer.write_record(row).expect("memory");
+            }
+            let text = String::from_utf8(writer.into_inner().expect("memory")).expect("text");
+            prop_assert_eq!(ours(&text, ','), Some(fields));
+        }
+    }
+}
