@@ -23,7 +23,7 @@ pub mod operate;
 pub mod postgres;
 pub mod retry;
 pub mod settle;
-//pub mod sqlite;
+pub mod sqlite;
 pub mod verify;
 
 pub use error::LedgerError;
@@ -113,7 +113,7 @@ pub async fn open(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError>
 pub async fn connect(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
     match options.url.split_once(':').map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => Ok(Arc::new(postgres::PostgresLedger::open(options).await?)),
-        //Some("sqlite") => Ok(Arc::new(sqlite::SqliteLedger::open(options).await?)),
+        Some("sqlite") => Ok(Arc::new(sqlite::SqliteLedger::open(options).await?)),
         _ => Err(LedgerError::Config("database.url must begin with sqlite: or postgres:".to_owned())),
     }
 }

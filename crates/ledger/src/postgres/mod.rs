@@ -63,7 +63,8 @@ impl PostgresLedger {
             .connect_with(connect.clone())
             .await?;
         if options.migrate {
-            MIGRATIONS.run(&pool).await?;
+            // not run(): its bound on Acquire would keep this future from being spawned (sqlx says so beside run_direct)
+            MIGRATIONS.run_direct(None, &mut *pool.acquire().await?, false).await?;
         }
         let meta = read_meta(&pool, options).await?;
         Ok(PostgresLedger { pool, options: connect, meta })

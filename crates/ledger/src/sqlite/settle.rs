@@ -1,0 +1,259 @@
+//! The settle transaction: the state condition and the fence in one UPDATE, then the effects for exactly the rows it returned.
+//!
+//! Nothing here looks at the clock of this process or at its lease: once begun, the transaction runs to its end and the ledger
+//! decides. A newer holder that registers waits for the write lock of the file, so after its own commit nothing older is written.
+
+use super::claim::read_fence;
+use super::{SqliteLedger, json, stamp};
+use crate::settle::{Authority, BatchSeen, SettleWork, TemplateColumns, is_still_open, outcome_of};
+use crate::{Fences, LedgerError, Rejection, Settlements, retry};
+use async_trait::async_trait;
+use chrono::NaiveDate;
+use domain::fence::Stamp;
+use domain::ids::{BatchId, HolderId, RunId};
+use domain::outcome::SettleOutcome;
+use domain::run::RunKey;
+use domain::step::{Probe, Step};
+use domain::unit::Unit;
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use std::collections::BTreeSet;
+
+/// The write lock is held already; fence and state are one condition all the same, as on the other engines.
+const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch SET state = 'settled', run_id = $6,
+        settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+    WHERE id IN (SELECT value FROM json_each($1)) AND unit = $2 AND state = 'settling'
+        AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $2 AND generation = $3 AND token = $4 AND holder = $5)
+        AND fence_generation = $3 AND fence_token = $4 AND holder = $5 RETURNING id";
+
+/// The shortest path for data in one database: the state condition is the guard.
+const MARK_UNDER_ROW_LOCK: &str =
+    "UPDATE settlement_batch SET state = 'settled', run_id = $3, fence_generation = 0, fence_token = 0,
+        holder = $2, settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+    WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending' RETURNING id";
+
+// SQLite cannot write in a WITH clause, so what PostgreSQL does in one statement are four here, with a temporary table of the
+// connection between them. It and the templates are filled once per connection, not per settlement. CROSS JOIN is SQLite's way
+// to say that the order of the joins is meant: it has no statistics and would guess.
+
+/// Debits and credits per account, summed over the lines of a batch. STRICT, so that a sum that became a float is refused.
+const CREATE_SIDED: &str = "CREATE TEMP TABLE sided (batch_id INTEGER NOT NULL, currency TEXT NOT NULL, code TEXT NOT NULL,
+    debit INTEGER NOT NULL, credit INTEGER NOT NULL, PRIMARY KEY (batch_id, currency, code)) STRICT, WITHOUT ROWID";
+const CREATE_TEMPLATE: &str = "CREATE TEMP TABLE template (kind TEXT NOT NULL, fee_mode TEXT NOT NULL, role TEXT NOT NULL,
+    measure TEXT NOT NULL, sign INTEGER NOT NULL, PRIMARY KEY (kind, fee_mode, role, measure)) STRICT, WITHOUT ROWID";
+const INSERT_TEMPLATE: &str = "INSERT INTO template (kind, fee_mode, role, measure, sign) VALUES ($1, $2, $3, $4, $5)";
+const CLEAR_SIDED: &str = "DELETE FROM sided";
+
+/// Lines are summed per batch, merchant and kind first (that is all the reading there is), then spread over the templates,
+/// then summed per (account, side) and never netted.
+const SUM_SIDES: &str = "WITH sums AS MATERIALIZED (
+    SELECT b.id AS batch_id, b.fee_mode, i.currency, i.merchant, i.kind,
+        sum(gross_minor) FILTER (WHERE gross_minor > 0) AS gross_up, -sum(gross_minor) FILTER (WHERE gross_minor < 0) AS gross_down,
+        sum(fee_minor) FILTER (WHERE fee_minor > 0) AS fee_up, -sum(fee_minor) FILTER (WHERE fee_minor < 0) AS fee_down,
+        sum(net_minor) FILTER (WHERE net_minor > 0) AS net_up, -sum(net_minor) FILTER (WHERE net_minor < 0) AS net_down
+    FROM json_each($1) j CROSS JOIN settlement_batch b ON b.id = j.value CROSS JOIN batch_item i ON i.batch_id = b.id
+    GROUP BY b.id, i.currency, i.merchant, i.kind
+), measured AS (
+    SELECT s.batch_id, s.currency, t.sign,
+        CASE t.role WHEN 'merchant_payable' THEN 'merchant_payable:' || s.merchant ELSE t.role END AS code,
+        CASE t.measure WHEN 'gross' THEN gross_up WHEN 'fee' THEN fee_up ELSE net_up END AS up,
+        CASE t.measure WHEN 'gross' THEN gross_down WHEN 'fee' THEN fee_down ELSE net_down END AS down
+    FROM sums s CROSS JOIN template t ON t.kind = s.kind AND t.fee_mode = s.fee_mode
+), extra (code, measure, sign) AS (
+    VALUES ('bank', 'remittance', 1), ('clearing', 'remittance', -1), ('rounding_difference', 'rounding', 1),
+        ('clearing', 'rounding', -1), ('suspense', 'accepted', 1), ('clearing', 'accepted', -1)
+), line AS (
+    SELECT batch_id, currency, code, CASE WHEN sign > 0 THEN up ELSE down END AS debit,
+        CASE WHEN sign > 0 THEN down ELSE up END AS credit
+    FROM measured
+    UNION ALL
+    SELECT batch_id, currency, code, max(amount, 0), max(-amount, 0)
+    FROM (SELECT x.batch_id, x.currency, e.code, e.sign * CASE e.measure WHEN 'remittance' THEN x.declared_remittance_minor
+                WHEN 'rounding' THEN x.rounding_minor ELSE x.accepted_minor END AS amount
+            FROM json_each($1) j CROSS JOIN batch_total x ON x.batch_id = j.value CROSS JOIN extra e)
+    WHERE amount <> 0
+)
+INSERT INTO sided (batch_id, currency, code, debit, credit)
+SELECT batch_id, currency, code, coalesce(sum(debit), 0), coalesce(sum(credit), 0)
+FROM line GROUP BY batch_id, currency, code HAVING sum(debit) > 0 OR sum(credit) > 0";
+
+const POST_ENTRIES: &str =
+    "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, fence_generation, fence_token, holder, run_id)
+    SELECT 'settle:' || b.id || ':' || b.revision || ':' || e.currency, 'settle', b.id, e.currency, b.unit,
+        b.fence_generation, b.fence_token, b.holder, b.run_id
+    FROM (SELECT DISTINCT batch_id, currency FROM sided) e CROSS JOIN settlement_batch b ON b.id = e.batch_id
+    ORDER BY b.id, e.currency";
+
+/// An account that is missing makes account_id NULL, which the table refuses: nothing is dropped in silence.
+const POST_POSTINGS: &str = "INSERT INTO posting (entry_id, account_id, side, amount_minor)
+    SELECT e.id, a.id, v.side, CASE v.side WHEN 'D' THEN s.debit ELSE s.credit END AS amount
+    FROM sided s CROSS JOIN settlement_batch b ON b.id = s.batch_id
+    CROSS JOIN journal_entry e ON e.entry_key = 'settle:' || b.id || ':' || b.revision || ':' || s.currency
+    LEFT JOIN account a ON a.code = s.code AND a.currency = s.currency
+    CROSS JOIN (SELECT 'D' AS side UNION ALL SELECT 'C') v
+    WHERE amount > 0 ORDER BY e.id, a.id, v.side";
+
+/// Stripes are touched once, last, in order of account.
+const POST_STRIPES: &str = "INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
+    SELECT a.id, b.unit, sum(s.debit), sum(s.credit)
+    FROM sided s CROSS JOIN settlement_batch b ON b.id = s.batch_id
+    CROSS JOIN account a ON a.code = s.code AND a.currency = s.currency
+    WHERE true GROUP BY a.id, b.unit ORDER BY a.id, b.unit
+    ON CONFLICT (account_id, unit) DO UPDATE SET debit_minor = account_balance.debit_minor + excluded.debit_minor,
+        credit_minor = account_balance.credit_minor + excluded.credit_minor";
+
+/// In a write transaction, behind one that is in flight: what it shows is final.
+const READ_BACK: &str = "SELECT id, state, fence_generation AS generation, fence_token AS token, holder FROM settlement_batch
+    WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id";
+
+/// Every connection of the pool has its own.
+pub(super) async fn prepare_connection(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query(CREATE_SIDED).execute(&mut *connection).await?;
+    sqlx::query(CREATE_TEMPLATE).execute(&mut *connection).await?;
+    let TemplateColumns { kind, fee_mode, role, measure, sign } = TemplateColumns::all();
+    for row in 0..kind.len() {
+        let insert = sqlx::query(INSERT_TEMPLATE).bind(kind[row]).bind(fee_mode[row]).bind(role[row]).bind(measure[row]);
+        insert.bind(sign[row]).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+impl SqliteLedger {
+    async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError> {
+        let mut tx = self.write().await?;
+        let settled = mark_settled(&mut tx, work).await?;
+        if settled.is_empty() {
+            tx.rollback().await?;
+            return Ok(Vec::new());
+        }
+        post_effects(&mut tx, &settled).await?;
+        probe.at(Step::InsideSettleTx);
+        tx.commit().await?;
+        Ok(settled.into_iter().map(BatchId).collect())
+    }
+
+    /// What became of the batches that a settle transaction did not return, or whose reply was lost.
+    async fn read_back(
+        &self,
+        authority: Authority,
+        batches: &[BatchId],
+    ) -> Result<Vec<(BatchId, SettleOutcome, Option<Stamp>)>, LedgerError> {
+        let mut tx = self.write().await?;
+        let stored = match authority {
+            Authority::Lease { unit, .. } => Some(read_fence(&mut tx, unit).await?),
+            Authority::RowLock { .. } => None,
+        };
+        let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
+        let rows = sqlx::query(READ_BACK).bind(json(&ids)).fetch_all(&mut *tx).await?;
+        tx.rollback().await?;
+        let read = |row: &SqliteRow| -> Result<_, LedgerError> {
+            let seen = seen(row)?;
+            Ok((seen.id, outcome_of(authority, seen, stored), stored))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn record_refused(
+        &self,
+        work: &SettleWork<'_>,
+        refused: &[(BatchId, SettleOutcome, Option<Stamp>)],
+    ) -> Result<(), LedgerError> {
+        let Authority::Lease { unit, stamp } = work.authority else { return Ok(()) };
+        for (batch, outcome, stored) in refused {
+            if let (SettleOutcome::Fenced { .. }, Some(stored)) = (outcome, stored) {
+                let rejection = Rejection { operation: "settle", unit, batch: Some(*batch), stamp, stored: *stored };
+                self.record_rejection(&rejection).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn mark_settled(tx: &mut SqliteConnection, work: &SettleWork<'_>) -> Result<Vec<i64>, LedgerError> {
+    let ids: Vec<i64> = work.batches.iter().map(|batch| batch.0).collect();
+    let query = match work.authority {
+        Authority::Lease { unit, stamp } => sqlx::query_scalar(MARK_UNDER_FENCE)
+            .bind(json(&ids))
+            .bind(unit.0)
+            .bind(stamp.fence.generation)
+            .bind(stamp.fence.token)
+            .bind(stamp.holder.0.hyphenated())
+            .bind(work.run.0),
+        Authority::RowLock { holder } => {
+            sqlx::query_scalar(MARK_UNDER_ROW_LOCK).bind(json(&ids)).bind(holder.0.hyphenated()).bind(work.run.0)
+        }
+    };
+    Ok(query.fetch_all(tx).await?)
+}
+
+async fn post_effects(tx: &mut SqliteConnection, settled: &[i64]) -> Result<(), LedgerError> {
+    sqlx::query(CLEAR_SIDED).execute(&mut *tx).await?;
+    sqlx::query(SUM_SIDES).bind(json(&settled)).execute(&mut *tx).await.map_err(overflow)?;
+    sqlx::query(POST_ENTRIES).execute(&mut *tx).await?;
+    sqlx::query(POST_POSTINGS).execute(&mut *tx).await?;
+    sqlx::query(POST_STRIPES).execute(tx).await.map_err(overflow)?;
+    Ok(())
+}
+
+/// `sum` refuses to leave 64 bits with a plain SQLITE_ERROR, which says nothing. But the schema was checked when the ledger was
+/// opened, so these statements compile, and at run time nothing else in them can fail that way. (`+` does not refuse: it gives
+/// a float, which a STRICT table does not take; that has a code of its own.)
+fn overflow(error: sqlx::Error) -> LedgerError {
+    match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
+        Some("1") => LedgerError::Overflow(error),
+        _ => error.into(),
+    }
+}
+
+fn seen(row: &SqliteRow) -> Result<BatchSeen, LedgerError> {
+    let state: String = row.try_get("state")?;
+    Ok(BatchSeen {
+        id: BatchId(row.try_get("id")?),
+        state: state.parse().map_err(|unknown: domain::batch::UnknownState| LedgerError::Schema(unknown.to_string()))?,
+        stamp: stamp(row)?,
+    })
+}
+
+#[async_trait]
+impl Settlements for SqliteLedger {
+    async fn open_run(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError> {
+        self.open_run_row(key, holder).await
+    }
+
+    async fn due_units(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError> {
+        self.units_with_work(upto).await
+    }
+
+    async fn claim(&self, request: &crate::settle::ClaimRequest) -> Result<crate::settle::Claim, LedgerError> {
+        self.claim_batches(request).await
+    }
+
+    async fn charge(&self, request: &crate::settle::Charge) -> Result<crate::settle::Claimed, LedgerError> {
+        self.charge_batches(request).await
+    }
+
+    async fn settle(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
+        let posted = retry::transaction(|| self.settle_once(work, probe)).await;
+        let settled: BTreeSet<BatchId> = posted.as_ref().map(|ids| ids.iter().copied().collect()).unwrap_or_default();
+        let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
+        let mut outcomes: Vec<(BatchId, SettleOutcome)> =
+            settled.into_iter().map(|batch| (batch, SettleOutcome::Settled)).collect();
+        if !open.is_empty() {
+            let read = retry::transaction(|| self.read_back(work.authority, &open)).await?;
+            // A definite error, or a lost reply to a transaction of which nothing is there.
+            if let Err(error) = posted
+                && read.iter().any(|(_, outcome, _)| is_still_open(*outcome))
+            {
+                return Err(error);
+            }
+            self.record_refused(work, &read).await?;
+            outcomes.extend(read.into_iter().map(|(batch, outcome, _)| (batch, outcome)));
+        }
+        outcomes.sort_by_key(|(batch, _)| *batch);
+        Ok(outcomes)
+    }
+
+    async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
+        self.release_batches(unit, stamp, batches, uncharge).await
+    }
+}

@@ -1,0 +1,66 @@
+//! Every invariant, on one snapshot.
+
+use super::{SqliteLedger, json};
+use crate::LedgerError;
+use crate::verify::{APPEND_ONLY, CHECKS, Check, CurrencyTotal, ENTRIES, STATES, VerifyReport, check};
+use domain::batch::UnknownState;
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use std::collections::BTreeMap;
+
+/// The triggers of each table, and that they still refuse. A trigger cannot be switched off here, only dropped or replaced.
+const TRIGGERS: &str = "SELECT concat('table ', n.value, ' lacks its trigger ', n.value, w.value) AS detail
+    FROM json_each($1) n CROSS JOIN json_each('[\"_no_update\", \"_no_delete\", \"_no_replace\"]') w
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_master t WHERE t.type = 'trigger' AND t.tbl_name = n.value
+        AND t.name = concat(n.value, w.value) AND instr(t.sql, 'RAISE(ABORT') > 0)
+    ORDER BY n.value, w.value LIMIT 6";
+
+/// The totals in two halves of 32 bits each: `sum` fails where a total leaves 64, and a heading may.
+const TOTALS: &str = "SELECT e.currency,
+        sum(CASE WHEN p.side = 'D' THEN p.amount_minor >> 32 ELSE 0 END) AS debits_high,
+        sum(CASE WHEN p.side = 'D' THEN p.amount_minor & 4294967295 ELSE 0 END) AS debits_low,
+        sum(CASE WHEN p.side = 'C' THEN p.amount_minor >> 32 ELSE 0 END) AS credits_high,
+        sum(CASE WHEN p.side = 'C' THEN p.amount_minor & 4294967295 ELSE 0 END) AS credits_low
+    FROM journal_entry e JOIN posting p ON p.entry_id = e.id GROUP BY e.currency ORDER BY e.currency";
+
+impl SqliteLedger {
+    pub(super) async fn verify_snapshot(&self) -> Result<VerifyReport, LedgerError> {
+        // a read transaction: its first statement takes the snapshot, and writers go on beside it
+        let mut tx = self.pool.begin().await?;
+        let mut checks = Vec::with_capacity(CHECKS.len());
+        for (id, meaning, query) in CHECKS {
+            let contradictions = match query {
+                Some(query) => sqlx::query_scalar(query).fetch_all(&mut *tx).await?,
+                None => sqlx::query_scalar(TRIGGERS).bind(json(&APPEND_ONLY)).fetch_all(&mut *tx).await?,
+            };
+            checks.push(check(id, meaning, contradictions));
+        }
+        let report = heading(&mut tx, checks).await?;
+        tx.rollback().await?;
+        Ok(report)
+    }
+}
+
+async fn heading(tx: &mut SqliteConnection, checks: Vec<Check>) -> Result<VerifyReport, LedgerError> {
+    let mut batches = BTreeMap::new();
+    for row in sqlx::query(STATES).fetch_all(&mut *tx).await? {
+        let (state, count): (String, i64) = (row.try_get("state")?, row.try_get("batches")?);
+        batches.insert(state.parse().map_err(|e: UnknownState| LedgerError::Schema(e.to_string()))?, count.unsigned_abs());
+    }
+    let journal_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *tx).await?;
+    let mut totals = Vec::new();
+    for row in sqlx::query(TOTALS).fetch_all(tx).await? {
+        totals.push(CurrencyTotal {
+            currency: row.try_get("currency")?,
+            debits_minor: joined(&row, "debits_high", "debits_low")?,
+            credits_minor: joined(&row, "credits_high", "credits_low")?,
+        });
+    }
+    let ok = checks.iter().all(|check| check.ok);
+    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, checks })
+}
+
+fn joined(row: &SqliteRow, high: &str, low: &str) -> Result<i128, sqlx::Error> {
+    let half = |column| row.try_get::<i64, _>(column).map(i128::from);
+    Ok((half(high)? << 32) + half(low)?)
+}
