@@ -114,14 +114,16 @@ const ENTRY_EQUALS_ITEMS: &str = "WITH live AS (
     FROM both_sides GROUP BY batch_id, currency, code, side HAVING sum(expected) <> sum(posted)
     ORDER BY batch_id, currency, code, side LIMIT 6";
 
+/// A batch whose lines post nothing (all zero, or all withheld as fees) has no entry.
 const ONE_LIVE_ENTRY: &str =
     "SELECT concat('batch ', t.batch_id, ' ', t.currency, ': ', count(e.id), ' standing entries') AS detail
     FROM batch_total t JOIN settlement_batch b ON b.id = t.batch_id AND b.state = 'settled'
     LEFT JOIN journal_entry e ON e.batch_id = t.batch_id AND e.currency = t.currency AND e.kind = 'settle'
         AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.reverses_entry_id = e.id)
-    GROUP BY t.batch_id, t.currency
+    GROUP BY t.batch_id, t.currency, b.fee_mode
     HAVING count(e.id) > 1 OR (count(e.id) = 0 AND EXISTS (SELECT 1 FROM batch_item i WHERE i.batch_id = t.batch_id
-        AND i.currency = t.currency AND (i.gross_minor <> 0 OR i.fee_minor <> 0)))
+        AND i.currency = t.currency AND (i.net_minor <> 0 OR (b.fee_mode = 'charged' AND i.fee_minor <> 0
+            AND i.kind IN ('charge', 'refund', 'chargeback', 'disbursement')))))
     ORDER BY t.batch_id, t.currency LIMIT 6";
 
 const NO_ENTRY_OTHERWISE: &str = "SELECT concat('batch ', b.id, ' is ', b.state, ' and has entry ', e.entry_key) AS detail

@@ -101,7 +101,10 @@ async fn stage(connection: &mut PgConnection, staged: &mut mpsc::Receiver<Staged
                 items.iter().for_each(|item| copy_line(&mut text, item));
                 copy.send(text.as_bytes()).await?;
             }
-            Staged::End(summary) => end = Some(*summary),
+            Staged::End(summary) => {
+                end = Some(*summary);
+                break;
+            }
         }
     }
     let Some(summary) = end else {

@@ -1,0 +1,70 @@
+//! One suite over every engine: what a ledger promises does not depend on where it is kept.
+//!
+//! A test is an ordinary async function that is given a [`fixture::Place`]; its module lists it, and `main` runs the lists on
+//! each engine. Tags like M10 are those of public reports of the fault that the test closes.
+
+#![allow(unreachable_pub, missing_docs, reason = "nothing here is a library")]
+
+#[macro_use]
+mod fixture;
+mod claim;
+mod fence;
+mod import;
+mod operate;
+mod postings;
+mod row_lock;
+mod settle;
+mod start;
+mod statements;
+mod verify;
+
+use fixture::{Named, Place, Test};
+use lab::trials::Suite;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// On every engine.
+const EVERY: [&[Named]; 10] = [
+    import::EVERY,
+    fence::EVERY,
+    claim::EVERY,
+    settle::EVERY,
+    postings::EVERY,
+    row_lock::EVERY,
+    operate::EVERY,
+    verify::EVERY,
+    start::EVERY,
+    statements::EVERY,
+];
+/// About what only a server has: sessions that it can end, TRUNCATE.
+const POSTGRES: [&[Named]; 2] = [settle::POSTGRES, verify::POSTGRES];
+
+fn main() -> ExitCode {
+    // a test may start this program again, as another process on the same ledger
+    if let Some(code) = start::as_child() {
+        return code;
+    }
+    let mut suite = Suite::new();
+    for (name, test) in EVERY.into_iter().flatten().copied() {
+        suite = on_postgres(suite, name, test);
+    }
+    for (name, test) in POSTGRES.into_iter().flatten().copied() {
+        suite = on_postgres(suite, name, test);
+    }
+    suite.run()
+}
+
+fn on_postgres(suite: Suite, name: &str, test: Test) -> Suite {
+    suite.with_postgres(&titled("postgres", name), move |url| run(Place::at(url), test))
+}
+
+fn titled(engine: &str, name: &str) -> String {
+    name.replacen("conformance", engine, 1).replace('_', " ")
+}
+
+/// Four threads, because a probe may block one of them as long as a test likes.
+fn run(place: Place, test: Test) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
+    let limit = Duration::from_secs(300);
+    runtime.block_on(async { tokio::time::timeout(limit, test(place)).await.expect("within five minutes") });
+}

@@ -1,0 +1,2 @@
+use crate::fixture::Named;
+pub const EVERY: &[Named] = &[];

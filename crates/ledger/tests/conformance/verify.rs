@@ -1,0 +1,3 @@
+use crate::fixture::Named;
+pub const EVERY: &[Named] = &[];
+pub const POSTGRES: &[Named] = &[];
