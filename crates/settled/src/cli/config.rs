@@ -1,0 +1,39 @@
+//! `settled config check | print | adopt`.
+
+use super::Because;
+use crate::config::Config;
+use crate::wire;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// Check, print or adopt the configuration
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Check the configuration, and that it is the ledger's
+    Check,
+    /// Print the configuration in force, without passwords
+    Print,
+    /// Make worker.partitions and worker.guard the ledger's; stop every instance first
+    Adopt(Because),
+}
+
+impl ConfigCommand {
+    pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
+        match self {
+            ConfigCommand::Check => {
+                // It looks and changes nothing: neither creates a ledger nor migrates one.
+                let mut options = wire::open_options(config);
+                options.migrate = false;
+                let meta = ledger::open(&options).await?.meta();
+                println!("the configuration fits ledger {}", meta.ledger_id);
+            }
+            ConfigCommand::Print => print!("{}", toml::to_string(config)?),
+            ConfigCommand::Adopt(because) => {
+                let ledger = ledger::connect(&wire::open_options(config)).await?;
+                ledger.adopt_config(config.worker.partitions, wire::guard(config), &because.operator()?).await?;
+                println!("the ledger has {} units and guard {} now", config.worker.partitions, wire::guard(config).as_str());
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

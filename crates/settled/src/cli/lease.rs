@@ -1,0 +1,49 @@
+//! `settled lease list`: who holds which unit, by the lock service.
+
+use crate::config::Config;
+use crate::{output, wire};
+use clap::Subcommand;
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// Who holds which unit, by the lock service
+#[derive(Debug, Subcommand)]
+pub(super) enum Lease {
+    /// List the leases of this ledger
+    List {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    holder: String,
+    expires_in_ms: i64,
+}
+
+impl Lease {
+    pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
+        let Lease::List { json } = self;
+        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let mut backend = wire::connector(config)?.connect().await?;
+        let rows = backend.inspect(&ledger.meta().ledger_id.to_string()).await?;
+        let rows: Vec<Row> = rows
+            .into_iter()
+            .map(|row| Row { name: row.name.to_string(), holder: row.holder.to_string(), expires_in_ms: row.expires_in_ms })
+            .collect();
+        if *json {
+            output::json(&rows)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut table = output::table(["lease", "holder", "expires in"]);
+        for row in rows {
+            let left = if row.expires_in_ms > 0 { format!("{} ms", row.expires_in_ms) } else { "expired".to_owned() };
+            table.add_row([row.name, row.holder, left]);
+        }
+        println!("{table}");
+        Ok(ExitCode::SUCCESS)
+    }
+}

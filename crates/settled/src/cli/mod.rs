@@ -1,0 +1,116 @@
+//! The command line: an enum and a match; each subcommand in a file of its own.
+
+mod batch;
+mod bench;
+mod completions;
+mod config;
+mod demo;
+mod fence;
+mod import;
+mod lease;
+mod migrate;
+mod run;
+mod status;
+mod verify;
+
+use crate::config::{Config, ConfigError};
+use crate::telemetry;
+use clap::{Parser, Subcommand};
+use ledger::operate::Operator;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The settlement job runner: settles batches into a double-entry ledger once, on several instances, and proves it.
+#[derive(Debug, Parser)]
+#[command(name = "settled", version, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, configuration or unreadable input, 3 the books do not hold, 4 lock service or database unavailable, or the wait ended."
+)]
+pub(crate) struct Arguments {
+    /// Configuration file (TOML); every key is also SETTLED__SECTION__KEY
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// See a frozen instance's late write refused, in half a minute, without any set-up
+    Demo(demo::Demo),
+    /// Create the ledger's schema or bring it up to date
+    Migrate(migrate::Migrate),
+    /// Take settlement files in
+    Import(import::Import),
+    /// Settle every due batch, together with whoever else runs
+    Run(run::Run),
+    /// The ledger at a glance
+    Status(status::Status),
+    /// Check every invariant of the books
+    Verify(verify::Verify),
+    /// Look at batches, and decide about those that wait for a person
+    #[command(subcommand)]
+    Batch(batch::Batch),
+    /// Who holds which unit, by the lock service
+    #[command(subcommand)]
+    Lease(lease::Lease),
+    /// Who holds which unit, by the ledger; where its tokens come from
+    #[command(subcommand)]
+    Fence(fence::Fence),
+    /// Check, print or adopt the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Measure settling on this machine
+    Bench(bench::Bench),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+}
+
+impl Arguments {
+    /// Runs the subcommand.
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        if let Command::Completions(command) = &self.command {
+            return command.run();
+        }
+        if let Command::Demo(command) = self.command {
+            return command.run().await;
+        }
+        let config = Config::load(self.config.as_deref())?;
+        telemetry::start(&config.log)?;
+        match self.command {
+            Command::Migrate(command) => command.run(&config).await,
+            Command::Import(command) => command.run(&config).await,
+            Command::Run(command) => command.run(&config).await,
+            Command::Status(command) => command.run(&config).await,
+            Command::Verify(command) => command.run(&config).await,
+            Command::Batch(command) => command.run(&config).await,
+            Command::Lease(command) => command.run(&config).await,
+            Command::Fence(command) => command.run(&config).await,
+            Command::Config(command) => command.run(&config).await,
+            Command::Bench(command) => command.run(&config).await,
+            Command::Completions(_) | Command::Demo(_) => unreachable!("run above: they need no configuration"),
+        }
+    }
+}
+
+/// Who does something by hand, and why. Kept in the audit log.
+#[derive(Debug, clap::Args)]
+struct Because {
+    /// Why; kept in the audit log
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Because {
+    fn operator(&self) -> anyhow::Result<Operator> {
+        if self.reason.trim().is_empty() {
+            return Err(ConfigError("--reason must say why".to_owned()).into());
+        }
+        Ok(Operator { name: login(), reason: self.reason.clone() })
+    }
+}
+
+/// The login name, for the audit log.
+fn login() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_else(|| "unknown".to_owned())
+}

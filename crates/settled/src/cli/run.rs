@@ -1,0 +1,133 @@
+//! `settled run`: settle every due batch, together with whoever else runs.
+
+use crate::config::{Config, ConfigError};
+use crate::probe::SignalAt;
+use crate::progress::Progress;
+use crate::{exit, output, wire};
+use chrono::{NaiveDate, Utc};
+use domain::batch::BatchState;
+use domain::run::RunKey;
+use domain::step::{NoProbe, Probe};
+use ledger::Ledger;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use worker::{Counters, Drain, RunReport, Worker};
+
+/// Settle every due batch, together with whoever else runs
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// Batches due on or before this day; today in run.zone if not given
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    business_date: Option<NaiveDate>,
+    /// Allow a business date after today
+    #[arg(long)]
+    allow_future: bool,
+    /// Give up (exit code 4) when batches are still due after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u64>,
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+    /// Stop or kill this process at a step of the protocol: STEP=stop|kill[@N]
+    #[arg(long, value_name = "STEP=SIGNAL", hide = true)]
+    signal_at: Option<SignalAt>,
+}
+
+impl Run {
+    pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
+        let key = RunKey::manual(self.date(config)?);
+        let ledger = wire::ledger(config).await?;
+        let probe: Arc<dyn Probe> = match &self.signal_at {
+            Some(at) => Arc::new(at.clone()),
+            None => Arc::new(NoProbe),
+        };
+        let mut worker = wire::worker(config, Arc::clone(&ledger), probe)?;
+        drain_on_signal(worker.drain.clone())?;
+        let watched = watch(ledger.as_ref(), &worker, key.business_date, self.json).await?;
+        let ended = worker.run(&key, self.wait.map(Duration::from_secs)).await;
+        watched.abort();
+        if let Some(keeper) = worker.keeper.take() {
+            keeper.shutdown().await;
+        }
+        let report = ended?;
+        let left = ledger.due_units(key.business_date).await?.len();
+        self.show(&report, left)
+    }
+
+    fn date(&self, config: &Config) -> anyhow::Result<NaiveDate> {
+        let today = Utc::now().with_timezone(&config.run.zone).date_naive();
+        let date = self.business_date.unwrap_or(today);
+        if date > today && !self.allow_future {
+            let zone = config.run.zone;
+            let why = format!(
+                "--business-date {date} is after today ({today} in {zone}): its batches may still be arriving; add --allow-future if they are not"
+            );
+            return Err(ConfigError(why).into());
+        }
+        Ok(date)
+    }
+
+    fn show(&self, report: &RunReport, left: usize) -> anyhow::Result<ExitCode> {
+        if self.json {
+            output::json(report)?;
+        } else {
+            println!(
+                "run {}: {} batches settled here ({} items), {} settled by others or before, {} broken, {} quarantined, {} late writes refused, in {:.1} s",
+                report.run_id,
+                report.batches_settled,
+                report.items,
+                report.batches_already_settled,
+                report.batches_broken,
+                report.batches_quarantined,
+                report.fenced,
+                Duration::from_millis(report.duration_ms).as_secs_f64()
+            );
+        }
+        if left > 0 {
+            eprintln!("stopped before everything was settled: {left} units still have batches due");
+            return Ok(ExitCode::from(exit::FAILED));
+        }
+        let held = report.batches_broken == 0 && report.batches_quarantined == 0;
+        Ok(ExitCode::from(if held { exit::DONE } else { exit::BOOKS }))
+    }
+}
+
+/// The first signal drains, the second ends the process at once.
+fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if drain.is_asked() {
+                std::process::exit(i32::from(exit::FAILED));
+            }
+            eprintln!("draining: what has begun is finished, the rest is handed back (once more to end at once)");
+            drain.ask();
+        }
+    });
+    Ok(())
+}
+
+async fn watch(
+    ledger: &dyn Ledger,
+    worker: &Worker,
+    upto: NaiveDate,
+    quiet: bool,
+) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let status = ledger.status(Some(upto)).await?;
+    let open = |state| status.batches.get(&state).copied().unwrap_or(0);
+    let due = open(BatchState::Pending) + open(BatchState::Settling);
+    let counters = Arc::clone(&worker.counters);
+    let mut progress = Progress::start("batches settled here", due, quiet || due == 0);
+    Ok(tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            progress.at(Counters::read(&counters.settled));
+        }
+    }))
+}

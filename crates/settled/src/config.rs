@@ -1,0 +1,160 @@
+//! The configuration: one struct per section, every key with its default, unknown keys refused.
+//!
+//! A file (TOML), then `SETTLED__SECTION__KEY`, then the command line. `config/settled.toml` shows every key; a test holds it
+//! to the defaults here.
+
+mod check;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) use check::ConfigError;
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) database: Database,
+    pub(crate) lease: Lease,
+    pub(crate) worker: Worker,
+    pub(crate) run: Run,
+    pub(crate) log: Log,
+}
+
+/// The ledger.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Database {
+    /// May carry a password: never printed whole.
+    #[serde(serialize_with = "check::without_password")]
+    pub(crate) url: String,
+    pub(crate) connections: u32,
+    pub(crate) migrate: bool,
+}
+
+/// Leases of units.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Lease {
+    pub(crate) ttl_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) margin_ms: Option<u64>,
+}
+
+/// How batches are worked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Worker {
+    pub(crate) guard: Guard,
+    pub(crate) partitions: i32,
+    pub(crate) batches_per_transaction: u32,
+    pub(crate) items_per_transaction: i64,
+    pub(crate) max_attempts: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) settle_timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_timeout_ms: Option<u64>,
+    pub(crate) poll_ms: u64,
+}
+
+/// The words of `worker.guard`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Guard {
+    Lease,
+    RowLock,
+}
+
+/// Runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Run {
+    pub(crate) zone: chrono_tz::Tz,
+}
+
+/// The log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) format: LogFormat,
+    pub(crate) level: String,
+}
+
+/// The words of `log.format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Database { url: "sqlite:settled.db".to_owned(), connections: 4, migrate: true }
+    }
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease { ttl_ms: 30_000, margin_ms: None }
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Worker {
+            guard: Guard::Lease,
+            partitions: 16,
+            batches_per_transaction: 100,
+            items_per_transaction: 50_000,
+            max_attempts: 5,
+            settle_timeout_ms: None,
+            idle_timeout_ms: None,
+            poll_ms: 500,
+        }
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run { zone: chrono_tz::Tz::UTC }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { format: LogFormat::Text, level: "warn".to_owned() }
+    }
+}
+
+impl Config {
+    /// Reads file and environment, and checks that the values go together.
+    pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Config> {
+        let mut builder = config::Config::builder();
+        if let Some(file) = file {
+            builder = builder.add_source(config::File::from(file).format(config::FileFormat::Toml));
+        }
+        let environment = config::Environment::with_prefix("SETTLED").prefix_separator("__").separator("__").try_parsing(true);
+        let read = || -> Result<Config, config::ConfigError> { builder.add_source(environment).build()?.try_deserialize() };
+        let config = read().map_err(|error| ConfigError(error.to_string())).context("the configuration cannot be read")?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The lease's time to live.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_millis(self.lease.ttl_ms)
+    }
+
+    /// Longest settle transaction.
+    pub(crate) fn settle_timeout(&self) -> Duration {
+        self.worker.settle_timeout_ms.map_or(self.ttl() / 2, Duration::from_millis)
+    }
+
+    /// Longest pause inside a transaction.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.worker.idle_timeout_ms.map_or(self.ttl() / 4, Duration::from_millis)
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether the values of the configuration go together: a sentence for each that does not.
+
+use super::{Config, Database};
+use lease::KeeperSettings;
+use serde::Serializer;
+use std::time::Duration;
+use thiserror::Error;
+
+/// What is wrong with the configuration, and what would be right.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct ConfigError(pub(crate) String);
+
+impl Config {
+    /// How the keeper keeps leases.
+    pub(crate) fn keeper_settings(&self) -> KeeperSettings {
+        let mut settings = KeeperSettings::new(self.ttl());
+        if let Some(margin) = self.lease.margin_ms {
+            settings.margin = Duration::from_millis(margin);
+        }
+        settings
+    }
+
+    /// Every relation at once, so that nobody has to run it five times.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let mut wrong = Vec::new();
+        if let Err(error) = self.keeper_settings().validate() {
+            wrong.push(format!("lease.ttl_ms, lease.margin_ms: {error}"));
+        }
+        let worker = &self.worker;
+        for (key, value, least) in [
+            ("database.connections", i64::from(self.database.connections), 2),
+            ("worker.partitions", i64::from(worker.partitions), 1),
+            ("worker.batches_per_transaction", i64::from(worker.batches_per_transaction), 1),
+            ("worker.items_per_transaction", worker.items_per_transaction, 1),
+            ("worker.max_attempts", i64::from(worker.max_attempts), 1),
+            ("worker.poll_ms", i64::try_from(worker.poll_ms).unwrap_or(i64::MAX), 1),
+        ] {
+            if value < least {
+                wrong.push(format!("{key} is {value} and must be at least {least}"));
+            }
+        }
+        if worker.partitions > 4096 {
+            wrong.push(format!(
+                "worker.partitions is {} and must be at most 4096: each is a lease to look after",
+                worker.partitions
+            ));
+        }
+        if self.settle_timeout() >= self.ttl() || self.settle_timeout().is_zero() {
+            wrong.push(format!(
+                "worker.settle_timeout_ms is {} and must be above 0 and below lease.ttl_ms ({}): a transaction must end before its lease does",
+                self.settle_timeout().as_millis(),
+                self.lease.ttl_ms
+            ));
+        }
+        if self.idle_timeout() > self.settle_timeout() || self.idle_timeout().is_zero() {
+            wrong.push(format!(
+                "worker.idle_timeout_ms is {} and must be above 0 and at most worker.settle_timeout_ms ({})",
+                self.idle_timeout().as_millis(),
+                self.settle_timeout().as_millis()
+            ));
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
+    }
+}
+
+/// The URL as it may be shown: `postgres://user:***@host/name`.
+pub(crate) fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let Some((login, host)) = authority.rsplit_once('@') else { return url.to_owned() };
+    let user = login.split(':').next().unwrap_or_default();
+    format!("{scheme}://{user}:***@{host}{path}")
+}
+
+pub(super) fn without_password<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(url))
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Database({})", shown(&self.url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wrong_relation_is_told_at_once() {
+        let mut config = Config::default();
+        config.lease.ttl_ms = 1_000;
+        config.worker.settle_timeout_ms = Some(1_000);
+        config.worker.partitions = 0;
+        let told = config.check().expect_err("two relations are wrong").to_string();
+        assert!(told.contains("worker.settle_timeout_ms is 1000"), "{told}");
+        assert!(told.contains("worker.partitions is 0"), "{told}");
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        assert_eq!(shown("postgres://me:p@ss:w/rd@db/ledger").contains("p@ss"), false);
+        assert_eq!(
+            shown("postgres://me:secret@db:5432/ledger?sslmode=require"),
+            "postgres://me:***@db:5432/ledger?sslmode=require"
+        );
+        assert_eq!(shown("sqlite:settled.db"), "sqlite:settled.db");
+    }
+
+    #[test]
+    fn the_example_shows_every_key_with_its_default() {
+        let example = include_str!("../../../../config/settled.toml");
+        assert_eq!(toml::from_str::<Config>(example).expect("the example is valid"), Config::default());
+        let printed = toml::to_string(&Config::default()).expect("a configuration is TOML");
+        for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
+            assert!(example.contains(&format!("\n{key} = ")), "{key} is missing in config/settled.toml");
+        }
+    }
+}

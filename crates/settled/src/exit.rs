@@ -1,0 +1,68 @@
+//! Exit codes, and how an error is told: what was wrong, where, and what to do. Told once, here.
+
+use crate::config::ConfigError;
+use intake::ReadError;
+use intake::profile::ProfileError;
+use ledger::LedgerError;
+use std::process::ExitCode;
+use worker::WorkerError;
+
+/// Done.
+pub(crate) const DONE: u8 = 0;
+/// Failed.
+pub(crate) const FAILED: u8 = 1;
+/// Usage, configuration, or unreadable input.
+pub(crate) const USAGE: u8 = 2;
+/// The books do not hold: a broken or quarantined batch, a failed verify.
+pub(crate) const BOOKS: u8 = 3;
+/// Lock service or database unavailable, or the wait ended.
+pub(crate) const UNAVAILABLE: u8 = 4;
+
+/// Tells the error on standard error and turns it into an exit code.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(FAILED)
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if cause.is::<ConfigError>() || cause.is::<ReadError>() || cause.is::<ProfileError>() {
+        return Some(USAGE);
+    }
+    if let Some(error) = cause.downcast_ref::<WorkerError>() {
+        return Some(worker_code(error));
+    }
+    if let Some(error) = cause.downcast_ref::<lease::LeaseError>() {
+        return Some(if matches!(error, lease::LeaseError::Invalid { .. }) { USAGE } else { UNAVAILABLE });
+    }
+    cause.downcast_ref::<LedgerError>().map(ledger_code)
+}
+
+fn worker_code(error: &WorkerError) -> u8 {
+    match error {
+        WorkerError::Ledger(error) => ledger_code(error),
+        WorkerError::Lease(_) | WorkerError::WaitEnded(_) => UNAVAILABLE,
+        WorkerError::SourceWentBack { .. } => FAILED,
+    }
+}
+
+fn ledger_code(error: &LedgerError) -> u8 {
+    match error {
+        LedgerError::Unavailable(_) | LedgerError::Contended(_) | LedgerError::TimedOut(_) => UNAVAILABLE,
+        LedgerError::Schema(_)
+        | LedgerError::Config(_)
+        | LedgerError::Differs { .. }
+        | LedgerError::SourceSuperseded { .. }
+        | LedgerError::NoSuchBatch(_) => USAGE,
+        LedgerError::DifferentContent(_) => BOOKS,
+        LedgerError::Overflow(_)
+        | LedgerError::Database(_)
+        | LedgerError::Illegal { .. }
+        | LedgerError::NotAcceptable(..)
+        | LedgerError::ImportAborted
+        | LedgerError::Io { .. } => FAILED,
+    }
+}

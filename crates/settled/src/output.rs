@@ -1,0 +1,23 @@
+//! What people and programs read: tables on a terminal, JSON with `--json`.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// Prints one JSON value on one line.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(value)?);
+    Ok(())
+}
+
+/// A table with these headings.
+pub(crate) fn table<const N: usize>(headings: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
+    table
+}
+
+/// Minor units of a currency as a person reads them; of an unknown currency, as they are.
+pub(crate) fn amount(minor: i128, currency: &str) -> String {
+    let exponent = domain::money::Currency::parse(currency).map_or(0, domain::money::Currency::exponent);
+    domain::money::format_minor(minor, exponent)
+}

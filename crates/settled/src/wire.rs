@@ -1,0 +1,74 @@
+//! Configuration → objects: the one place that knows which engine and which lock service are behind the contracts.
+
+use crate::config::{Config, ConfigError, Guard};
+use domain::ids::HolderId;
+use domain::step::Probe;
+use lease::{Connector, Keeper, PostgresConnector, SqliteConnector};
+use ledger::settle::TxLimits;
+use ledger::{Ledger, OpenOptions};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+use worker::{Counters, Drain, Worker, WorkerSettings};
+
+/// How the ledger is opened.
+pub(crate) fn open_options(config: &Config) -> OpenOptions {
+    OpenOptions {
+        url: config.database.url.clone(),
+        partitions: config.worker.partitions,
+        guard: guard(config),
+        migrate: config.database.migrate,
+        connections: config.database.connections,
+    }
+}
+
+/// The guard in the ledger's word.
+pub(crate) fn guard(config: &Config) -> ledger::Guard {
+    match config.worker.guard {
+        Guard::Lease => ledger::Guard::Lease,
+        Guard::RowLock => ledger::Guard::RowLock,
+    }
+}
+
+/// Opens the ledger, refusing one that is cut or guarded otherwise.
+pub(crate) async fn ledger(config: &Config) -> anyhow::Result<Arc<dyn Ledger>> {
+    Ok(ledger::open(&open_options(config)).await?)
+}
+
+/// A connector to the lock service.
+pub(crate) fn connector(config: &Config) -> anyhow::Result<Box<dyn Connector>> {
+    let url = &config.database.url;
+    match url.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgres" | "postgresql") => Ok(Box::new(PostgresConnector::new(url)?)),
+        Some("sqlite") => Ok(Box::new(SqliteConnector::new(&ledger::sqlite::file_of(url)?))),
+        _ => Err(ConfigError("database.url must begin with sqlite: or postgres:".to_owned()).into()),
+    }
+}
+
+/// A worker of this process.
+pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Probe>) -> anyhow::Result<Worker> {
+    let holder = HolderId(Uuid::new_v4());
+    let keeper = match config.worker.guard {
+        Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
+        Guard::RowLock => None,
+    };
+    Ok(Worker {
+        ledger,
+        keeper,
+        holder,
+        settings: worker_settings(config),
+        probe,
+        counters: Arc::new(Counters::default()),
+        drain: Drain::default(),
+    })
+}
+
+fn worker_settings(config: &Config) -> WorkerSettings {
+    WorkerSettings {
+        batches_per_transaction: config.worker.batches_per_transaction,
+        items_per_transaction: config.worker.items_per_transaction,
+        max_attempts: config.worker.max_attempts,
+        limits: TxLimits { total: config.settle_timeout(), idle: config.idle_timeout() },
+        poll: Duration::from_millis(config.worker.poll_ms),
+    }
+}
