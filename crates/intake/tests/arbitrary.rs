@@ -1,4 +1,5 @@
-//! Whatever the bytes are: no panic, and either a summary or an error with a line. The same targets as `fuzz/`, without its tools; `PROPTEST_CASES=100000` for a long run.
+//! Whatever the bytes are: no panic, and either a summary or an error with a line. The same targets as `fuzz/`, without its
+//! tools; `PROPTEST_CASES=100000` for a long run.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
@@ -123,13 +124,12 @@ proptest! {
 
     /// No single changed digit of an amount goes unseen: the file is refused, or its batch is broken, or its digest is another.
     #[test]
-    fn a_changed_byte_is_never_the_same_batch(at in any::<Index>(), digit in b'0'..=b'9') {
+    fn a_changed_byte_is_never_the_same_batch(at in any::<Index>(), by in 1_u8..=9) {
         let whole = valid("nacha");
         let digits: Vec<_> = whole.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(at, _)| at).collect();
         let at = digits[at.index(digits.len())];
         let mut bytes = whole.clone();
-        bytes[at] = digit;
-        prop_assume!(bytes != whole);
+        bytes[at] = b'0' + (bytes[at] - b'0' + by) % 10;
         if let (Ok((before, _)), Ok((after, _))) = (read(&whole, &profile("nacha")), read(&bytes, &profile("nacha"))) {
             let amount = (30..=39).contains(&(at % 95 + 1)) && whole[at - at % 95] == b'6';
             prop_assert!(!amount || after.batches.iter().any(|batch| !batch.breaks.is_empty()));

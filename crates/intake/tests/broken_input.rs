@@ -231,7 +231,7 @@ fn m5_a_line_without_end_is_refused_early() {
         assert_eq!(error.line(), Some(line), "{error}");
         assert!(source.delivered < 20 * MAX_RECORD_BYTES, "{} bytes read for {error}", source.delivered);
     }
-    let longest = csv(&ROW.replace(",m,", ",m,").replace(",x", &format!(",{}", "x".repeat(MAX_RECORD_BYTES))));
+    let longest = csv(&ROW.replace(",x", &format!(",{}", "x".repeat(MAX_RECORD_BYTES))));
     refused(longest, "canonical-csv", 2, "longer than 65536 bytes");
 }
 
