@@ -89,7 +89,7 @@ impl PostgresConnector {
         let options = options.application_name("settled-lease").options([
             // a statement whose client gave up must not take effect much later
             ("statement_timeout", "5s"),
-            ("default_transaction_isolation", "read\\ committed"),
+            ("default_transaction_isolation", "read committed"),
         ]);
         PostgresConnector { options, place, connect_timeout: Duration::from_secs(5) }
     }

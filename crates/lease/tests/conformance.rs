@@ -1,0 +1,34 @@
+//! One suite, run over every backend. A new backend is one line in `main`.
+//!
+//! Most cases are black boxes over [`lease::Keeper`]; some speak to a [`lease::Backend`] directly, to say what the keeper would
+//! never ask. Nothing here knows a backend, except the few cases named after one.
+
+mod suite;
+
+use lab::trials::Suite;
+use std::process::ExitCode;
+use suite::place::Place;
+use suite::{CASES, child, only_postgres, only_sqlite};
+
+fn main() -> ExitCode {
+    // some cases start this binary again, as the process that is frozen or has a wrong clock
+    if let Some(exit) = child::asked() {
+        return exit;
+    }
+    let mut trials = Suite::new();
+    for (name, case) in CASES {
+        trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
+        trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+    }
+    for (name, case) in only_sqlite::CASES {
+        trials = trials.plain(&format!("sqlite only: {name}"), || case(&Place::sqlite()));
+    }
+    for (name, case) in only_postgres::CASES {
+        trials = trials.with_postgres(&format!("postgres only: {name}"), |url| case(&Place::postgres(url)));
+    }
+    trials
+        .with_postgres("postgres only: clocks three minutes wrong agree (L19)", |url| {
+            only_postgres::wrong_clocks(&Place::postgres(url))
+        })
+        .run()
+}

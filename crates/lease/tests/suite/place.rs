@@ -1,0 +1,78 @@
+//! A lock service of one case, empty at first, gone afterwards.
+
+use lease::{Connector, PostgresConnector, SqliteConnector};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+pub(crate) enum Place {
+    Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
+    Postgres { url: String },
+}
+
+/// Work that holds every connection of its pool, in an open transaction.
+pub(crate) enum BusyPool {
+    Sqlite { _tx: sqlx::Transaction<'static, sqlx::Sqlite>, _pool: SqlitePool },
+    Postgres { _tx: sqlx::Transaction<'static, sqlx::Postgres>, _pool: PgPool },
+}
+
+impl Place {
+    pub(crate) fn sqlite() -> Place {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Place::Sqlite { ledger: folder.path().join("settled.db"), _folder: Some(folder) }
+    }
+
+    /// An empty database; gets the one table that is needed.
+    pub(crate) fn postgres(url: &lab::postgres::PostgresUrl) -> Place {
+        url.query(include_str!("../../../../migrations/postgres/0005_lease.sql")).expect("the lease table");
+        Place::Postgres { url: url.as_str().to_owned() }
+    }
+
+    /// For a child process; see [`Place::from_words`].
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Place::Sqlite { ledger, .. } => ledger.display().to_string(),
+            Place::Postgres { url } => url.clone(),
+        }
+    }
+
+    pub(crate) fn from_words(words: &str) -> Place {
+        match words.starts_with("postgres") {
+            true => Place::Postgres { url: words.to_owned() },
+            false => Place::Sqlite { ledger: words.into(), _folder: None },
+        }
+    }
+
+    pub(crate) fn connector(&self) -> Box<dyn Connector> {
+        match self {
+            Place::Sqlite { ledger, .. } => Box::new(SqliteConnector::new(ledger)),
+            Place::Postgres { url } => Box::new(PostgresConnector::new(url).expect("a URL")),
+        }
+    }
+
+    /// A pool of one connection to the ledger itself, taken.
+    pub(crate) async fn busy_pool(&self) -> BusyPool {
+        match self {
+            Place::Sqlite { ledger, .. } => {
+                let options = SqliteConnectOptions::new().filename(ledger).create_if_missing(true);
+                let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+                let pool = pool.expect("a pool");
+                let tx = pool.begin_with("BEGIN IMMEDIATE").await.expect("the write lock of the ledger file");
+                BusyPool::Sqlite { _tx: tx, _pool: pool }
+            }
+            Place::Postgres { url } => {
+                let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.expect("a pool");
+                let tx = pool.begin().await.expect("its connection");
+                BusyPool::Postgres { _tx: tx, _pool: pool }
+            }
+        }
+    }
+
+    /// One number, from a PostgreSQL.
+    pub(crate) async fn postgres_number(&self, sql: &str) -> i64 {
+        let Place::Postgres { url } = self else { panic!("not a PostgreSQL") };
+        let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect(url).await.expect("a connection");
+        sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await.expect("a number")
+    }
+}

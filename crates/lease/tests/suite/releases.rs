@@ -1,0 +1,111 @@
+//! What giving back does and says.
+
+use super::place::Place;
+use super::weather::{Sky, Weather};
+use super::{FOR_EVER, SHORT, acquire, acquire_within, ask, backend, keeper, name, run};
+use lease::{Acquire, LostWhy, Release};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+pub(crate) fn outcomes(place: &Place) {
+    run(async {
+        let weather = Weather::default();
+        let mine = weather.keeper(place, SHORT);
+        assert_eq!(acquire(&mine).await.release().await, Release::Released);
+
+        // released after it expired unnoticed by anyone
+        let lease = acquire(&mine).await;
+        weather.set("renew", Sky::Hangs);
+        weather.set("release", Sky::Fails);
+        lease.lost().await;
+        let mut service = backend(place).await;
+        super::until("expired", SHORT * 3, async || {
+            service.inspect("").await.expect("rows").iter().all(|row| row.expires_in_ms < 0)
+        })
+        .await;
+        weather.clear();
+        let said = lease.release().await;
+        // the keeper's own release after the loss may have come first
+        assert!(matches!(said, Release::NotHeld), "{said:?}");
+        acquire(&mine).await;
+    });
+}
+
+pub(crate) fn unanswered(place: &Place) {
+    run(async {
+        for sky in [Sky::Fails, Sky::Hangs, Sky::LosesReply, Sky::HangsAfter] {
+            let weather = Weather::default();
+            let (mine, yours) = (weather.keeper(place, Duration::from_secs(5)), keeper(place, FOR_EVER));
+            let lease = acquire(&mine).await;
+            weather.set("release", sky);
+            assert_eq!(lease.release().await, Release::Unknown, "{sky:?}");
+            weather.clear();
+            // it is repeated without us, long before the TTL is over
+            let theirs = acquire_within(&yours, Duration::from_secs(3)).await;
+            assert_eq!(theirs.release().await, Release::Released);
+        }
+    });
+}
+
+pub(crate) fn dropped(place: &Place) {
+    run(async {
+        let (mine, yours) = (keeper(place, FOR_EVER), keeper(place, FOR_EVER));
+        drop(acquire(&mine).await);
+        drop(acquire_within(&yours, Duration::from_secs(10)).await);
+
+        // a release that nobody waits for is a release
+        let lease = acquire_within(&mine, Duration::from_secs(10)).await;
+        poll_once(lease.release());
+        drop(acquire_within(&yours, Duration::from_secs(10)).await);
+    });
+}
+
+pub(crate) fn shutdown(place: &Place) {
+    run(async {
+        let (mine, yours) = (keeper(place, FOR_EVER), keeper(place, FOR_EVER));
+        let lease = acquire(&mine).await;
+        mine.shutdown().await;
+        assert_eq!(lease.check().expect_err("given back").why, LostWhy::Released);
+        acquire(&yours).await;
+        assert_eq!(lease.release().await, Release::Unknown, "the keeper has ended");
+    });
+}
+
+pub(crate) fn races(place: &Place) {
+    run(async {
+        let (mine, mut service) = (keeper(place, FOR_EVER), backend(place).await);
+        for round in 0..1000 {
+            let lease = acquire(&mine).await;
+            poll_once(lease.prove()); // a renewal is under way now, and nobody waits for it
+            if round % 3 == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(lease.release().await, Release::Released, "round {round}");
+            let left = service.inspect(name().as_str()).await.expect("rows");
+            assert_eq!(left, [], "round {round}: revived");
+        }
+    });
+}
+
+/// Two connections, as when a renewal was cut off but its request is still on the way.
+pub(crate) fn races_at_the_service(place: &Place) {
+    run(async {
+        let (mut one, mut two) = (backend(place).await, backend(place).await);
+        for round in 0..1000 {
+            let ask = ask(FOR_EVER);
+            assert_eq!(one.try_acquire(&ask).await.expect("an answer"), Acquire::Granted { token: None }, "round {round}");
+            let (renewed, released) = tokio::join!(one.renew(&ask), two.release(&ask));
+            renewed.expect("an answer");
+            assert_eq!(released.expect("an answer"), Release::Released, "round {round}");
+            assert_eq!(two.inspect("").await.expect("rows"), [], "round {round}: revived");
+        }
+    });
+}
+
+/// Starts a future and drops it.
+pub(super) fn poll_once(future: impl Future) {
+    let polled = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
+    let _ = polled.is_ready();
+}
