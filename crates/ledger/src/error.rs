@@ -118,8 +118,9 @@ impl From<sqlx::Error> for LedgerError {
             "40001" | "40P01" | "55P03" | "5" | "261" | "517" | "773" | "6" | "262" => LedgerError::Contended(error),
             // query_canceled: statement_timeout
             "57014" => LedgerError::TimedOut(error),
-            // numeric_value_out_of_range; SQLite's "integer overflow" is a plain SQLITE_ERROR and is told by its check
-            "22003" => LedgerError::Overflow(error),
+            // numeric_value_out_of_range; SQLITE_CONSTRAINT_DATATYPE: a sum that became a float, in a column of whole numbers.
+            // (SQLite's "integer overflow" is a plain SQLITE_ERROR and is told where it can happen.)
+            "22003" | "3091" => LedgerError::Overflow(error),
             // idle_in_transaction_session_timeout, idle_session_timeout, admin_shutdown, crash_shutdown, cannot_connect_now,
             // too_many_connections, connection exceptions; SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_IOERR
             "25P03" | "57P05" | "57P01" | "57P02" | "57P03" | "53300" | "14" | "13" | "10" => LedgerError::Unavailable(error),

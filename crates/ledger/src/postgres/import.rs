@@ -26,6 +26,9 @@ const CREATE_STAGING: &str =
 const COPY: &str = "COPY staged_item FROM STDIN";
 /// The planner knows nothing of a table that was just filled.
 const ANALYZE_STAGING: &str = "ANALYZE staged_item";
+/// Those of now: another instance may have adopted another configuration since this one started. Shared, so that it waits until
+/// the batches are in, and cuts them anew with all the others.
+const PARTITIONS: &str = "SELECT partitions FROM ledger_meta FOR SHARE";
 const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(hashtext('settled import'))";
 
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
@@ -83,7 +86,7 @@ impl Imports for PostgresLedger {
         // A connection of its own: the staging table lives and dies with it.
         let mut connection = PgConnection::connect_with(&self.options).await?;
         let file = stage(&mut connection, &mut staged).await?;
-        let outcome = self.take_in(&mut connection, &file, imported_by).await?;
+        let outcome = take_in(&mut connection, &file, imported_by).await?;
         connection.close().await?;
         Ok(outcome)
     }
@@ -150,62 +153,47 @@ impl New<'_> {
     }
 }
 
-impl PostgresLedger {
-    async fn take_in(
-        &self,
-        connection: &mut PgConnection,
-        file: &FileSummary,
-        imported_by: &str,
-    ) -> Result<ImportOutcome, LedgerError> {
-        let mut tx = connection.begin().await?;
-        sqlx::query(TAKE_TURNS).execute(&mut *tx).await?;
-        let live = live(&mut tx, file).await?;
-        let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
-        let batches = (0..).zip(&file.batches).filter(is_new).collect();
-        let mut new = New { batches, ids: Vec::new() };
-        let judged = if new.batches.is_empty() {
-            BTreeMap::new()
-        } else {
-            let file_id = insert_file(&mut tx, file, imported_by).await?;
-            insert_accounts(&mut tx, &new).await?;
-            self.insert_batches(&mut tx, &mut new, file, file_id).await?;
-            insert_totals(&mut tx, &new).await?;
-            insert_items(&mut tx, &new, &file.source).await?;
-            judge_batches(&mut tx, &new, &file.source).await?
-        };
-        tx.commit().await?;
-        Ok(outcome(file, &live, &judged))
-    }
+async fn take_in(connection: &mut PgConnection, file: &FileSummary, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
+    let mut tx = connection.begin().await?;
+    sqlx::query(TAKE_TURNS).execute(&mut *tx).await?;
+    let live = live(&mut tx, file).await?;
+    let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
+    let batches = (0..).zip(&file.batches).filter(is_new).collect();
+    let mut new = New { batches, ids: Vec::new() };
+    let judged = if new.batches.is_empty() {
+        BTreeMap::new()
+    } else {
+        let file_id = insert_file(&mut tx, file, imported_by).await?;
+        insert_accounts(&mut tx, &new).await?;
+        insert_batches(&mut tx, &mut new, file, file_id).await?;
+        insert_totals(&mut tx, &new).await?;
+        insert_items(&mut tx, &new, &file.source).await?;
+        judge_batches(&mut tx, &new, &file.source).await?
+    };
+    tx.commit().await?;
+    Ok(outcome(file, &live, &judged))
+}
 
-    async fn insert_batches(
-        &self,
-        tx: &mut PgConnection,
-        new: &mut New<'_>,
-        file: &FileSummary,
-        file_id: i64,
-    ) -> Result<(), LedgerError> {
-        let column = |of: &dyn Fn(&BatchSummary) -> i64| new.batches.iter().map(|(_, batch)| of(batch)).collect::<Vec<i64>>();
-        let partitions = self.meta.partitions;
-        let unit = |batch: &BatchSummary| Unit::of_batch(&file.source, &batch.external_batch_id, partitions).0;
-        let rows = sqlx::query(INSERT_BATCHES)
-            .bind(&file.source)
-            .bind(file_id)
-            .bind(new.batches.iter().map(|(_, batch)| batch.external_batch_id.as_str()).collect::<Vec<_>>())
-            .bind(column(&|batch| batch.first_line))
-            .bind(new.batches.iter().map(|(_, batch)| batch.digest.to_vec()).collect::<Vec<_>>())
-            .bind(new.batches.iter().map(|(_, batch)| batch.business_date).collect::<Vec<_>>())
-            .bind(new.batches.iter().map(|(_, batch)| batch.fee_mode.as_str()).collect::<Vec<_>>())
-            .bind(new.batches.iter().map(|(_, batch)| unit(batch)).collect::<Vec<_>>())
-            .bind(column(&|batch| batch.totals.iter().map(|total| total.items).sum()))
-            .fetch_all(tx)
-            .await?;
-        let ids: BTreeMap<String, i64> = rows
-            .iter()
-            .map(|row| Ok((row.try_get("external_batch_id")?, row.try_get("id")?)))
-            .collect::<Result<_, sqlx::Error>>()?;
-        new.ids = new.batches.iter().map(|(_, batch)| ids[&batch.external_batch_id]).collect();
-        Ok(())
-    }
+async fn insert_batches(tx: &mut PgConnection, new: &mut New<'_>, file: &FileSummary, file_id: i64) -> Result<(), LedgerError> {
+    let column = |of: &dyn Fn(&BatchSummary) -> i64| new.batches.iter().map(|(_, batch)| of(batch)).collect::<Vec<i64>>();
+    let partitions: i32 = sqlx::query_scalar(PARTITIONS).fetch_one(&mut *tx).await?;
+    let unit = |batch: &BatchSummary| Unit::of_batch(&file.source, &batch.external_batch_id, partitions).0;
+    let rows = sqlx::query(INSERT_BATCHES)
+        .bind(&file.source)
+        .bind(file_id)
+        .bind(new.batches.iter().map(|(_, batch)| batch.external_batch_id.as_str()).collect::<Vec<_>>())
+        .bind(column(&|batch| batch.first_line))
+        .bind(new.batches.iter().map(|(_, batch)| batch.digest.to_vec()).collect::<Vec<_>>())
+        .bind(new.batches.iter().map(|(_, batch)| batch.business_date).collect::<Vec<_>>())
+        .bind(new.batches.iter().map(|(_, batch)| batch.fee_mode.as_str()).collect::<Vec<_>>())
+        .bind(new.batches.iter().map(|(_, batch)| unit(batch)).collect::<Vec<_>>())
+        .bind(column(&|batch| batch.totals.iter().map(|total| total.items).sum()))
+        .fetch_all(tx)
+        .await?;
+    let ids: BTreeMap<String, i64> =
+        rows.iter().map(|row| Ok((row.try_get("external_batch_id")?, row.try_get("id")?))).collect::<Result<_, sqlx::Error>>()?;
+    new.ids = new.batches.iter().map(|(_, batch)| ids[&batch.external_batch_id]).collect();
+    Ok(())
 }
 
 async fn live(tx: &mut PgConnection, file: &FileSummary) -> Result<BTreeMap<String, ImportedBatch>, LedgerError> {

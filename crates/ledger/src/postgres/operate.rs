@@ -48,10 +48,10 @@ const UNSETTLED: &str = "SELECT id, source, external_batch_id FROM settlement_ba
 const CUT_ANEW: &str = "UPDATE settlement_batch b SET unit = n.unit, retry_at = NULL,
         state = CASE WHEN b.state = 'settling' THEN 'pending' ELSE b.state END
     FROM unnest($1::bigint[], $2::integer[]) AS n (id, unit) WHERE b.id = n.id";
-const DROP_UNITS: &str = "DELETE FROM unit_fence WHERE unit >= $1";
 const ADD_UNITS: &str = "INSERT INTO unit_fence (unit) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING";
 const RAISE_SOURCE: &str = "INSERT INTO fence_source (generation, source, reason, adopted_by)
     SELECT generation + 1, source, $1, $2 FROM fence_source ORDER BY generation DESC LIMIT 1";
+/// Also those that are units no more: their rows stay, so that a holder of one is refused like any other.
 const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = coalesce((SELECT max(generation) FROM fence_source), 0), token = 0,
     holder = '00000000-0000-0000-0000-000000000000', registered_at = clock_timestamp()";
 
@@ -194,7 +194,6 @@ impl Operations for PostgresLedger {
         let mut tx = self.pool.begin().await?;
         sqlx::query(LOCK_META).execute(&mut *tx).await?;
         sqlx::query(RAISE_SOURCE).bind(&operator.reason).bind(&operator.name).execute(&mut *tx).await?;
-        sqlx::query(DROP_UNITS).bind(partitions).execute(&mut *tx).await?;
         sqlx::query(ADD_UNITS).bind(partitions).execute(&mut *tx).await?;
         sqlx::query(RAISE_UNITS).execute(&mut *tx).await?;
         cut_anew(&mut tx, partitions).await?;

@@ -110,11 +110,12 @@ impl PostgresLedger {
     /// What became of the batches that a settle transaction did not return, or whose reply was lost.
     async fn read_back(
         &self,
-        authority: Authority,
+        work: &SettleWork<'_>,
         batches: &[BatchId],
     ) -> Result<Vec<(BatchId, SettleOutcome, Option<Stamp>)>, LedgerError> {
         let mut tx = self.pool.begin().await?;
-        let stored = match authority {
+        set_limits(&mut tx, work.limits, work.limits.total).await?;
+        let stored = match work.authority {
             Authority::Lease { unit, .. } => Some(lock_fence(&mut tx, unit).await?),
             Authority::RowLock { .. } => None,
         };
@@ -123,7 +124,7 @@ impl PostgresLedger {
         tx.commit().await?;
         let read = |row: &sqlx::postgres::PgRow| -> Result<_, LedgerError> {
             let seen = seen(row)?;
-            Ok((seen.id, outcome_of(authority, seen, stored), stored))
+            Ok((seen.id, outcome_of(work.authority, seen, stored), stored))
         };
         rows.iter().map(read).collect()
     }
@@ -210,7 +211,7 @@ impl Settlements for PostgresLedger {
         let mut outcomes: Vec<(BatchId, SettleOutcome)> =
             settled.into_iter().map(|batch| (batch, SettleOutcome::Settled)).collect();
         if !open.is_empty() {
-            let read = retry::transaction(|| self.read_back(work.authority, &open)).await?;
+            let read = retry::transaction(|| self.read_back(work, &open)).await?;
             // A definite error, or a lost reply to a transaction of which nothing is there.
             if let Err(error) = posted
                 && read.iter().any(|(_, outcome, _)| is_still_open(*outcome))

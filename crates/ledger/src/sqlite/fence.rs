@@ -34,7 +34,8 @@ const ADOPT_SOURCE: &str = "INSERT INTO fence_source (generation, source, reason
 const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = $1, token = 0,
     holder = '00000000-0000-0000-0000-000000000000', registered_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
 
-const FENCES: &str = "SELECT unit, generation, token, holder, registered_at FROM unit_fence ORDER BY unit";
+const FENCES: &str = "SELECT unit, generation, token, holder, registered_at FROM unit_fence
+    WHERE unit < (SELECT partitions FROM ledger_meta) ORDER BY unit";
 const SOURCES: &str = "SELECT generation, source, reason, adopted_by, adopted_at FROM fence_source ORDER BY generation DESC";
 
 #[async_trait]

@@ -35,6 +35,8 @@ const INSERT_NEW: &str = "INSERT INTO new_batch (batch, id) SELECT value ->> 0, 
 /// KiB of pages in memory: what the trees of half a million lines need to be written once. More of it spills to disk.
 const CACHE: &str = "-32768";
 
+/// Those of now: another instance may have adopted another configuration since this one started.
+const PARTITIONS: &str = "SELECT partitions FROM ledger_meta";
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
 const LIVE: &str = "SELECT external_batch_id, id, digest, state, items, break_reason FROM settlement_batch
@@ -86,7 +88,7 @@ impl Imports for SqliteLedger {
         let file = stage(&mut connection, &mut staged).await?;
         let gate = self.gate.enter().await?;
         let mut tx = WriteTx { tx: connection.begin_with(BEGIN).await?, gate };
-        let taken = take_in(&mut tx, &file, self.meta.partitions, imported_by).await;
+        let taken = take_in(&mut tx, &file, imported_by).await;
         match &taken {
             Ok(_) => tx.commit().await?,
             Err(_) => tx.rollback().await?,
@@ -130,12 +132,7 @@ struct New<'a> {
     ids: Vec<i64>,
 }
 
-async fn take_in(
-    tx: &mut SqliteConnection,
-    file: &FileSummary,
-    partitions: i32,
-    imported_by: &str,
-) -> Result<ImportOutcome, LedgerError> {
+async fn take_in(tx: &mut SqliteConnection, file: &FileSummary, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
     let live = live(tx, file).await?;
     let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
     let batches = (0..).zip(&file.batches).filter(is_new).collect();
@@ -144,7 +141,7 @@ async fn take_in(
         BTreeMap::new()
     } else {
         let file_id = insert_file(tx, file, imported_by).await?;
-        insert_batches(tx, &mut new, file, file_id, partitions).await?;
+        insert_batches(tx, &mut new, file, file_id).await?;
         insert_accounts(tx).await?;
         insert_totals(tx, &new).await?;
         let repeated = insert_items(tx, &file.source).await?;
@@ -214,8 +211,8 @@ async fn insert_batches(
     new: &mut New<'_>,
     file: &FileSummary,
     file_id: i64,
-    partitions: i32,
 ) -> Result<(), LedgerError> {
+    let partitions: i32 = sqlx::query_scalar(PARTITIONS).fetch_one(&mut *tx).await?;
     let row = |(_, batch): &(i32, &BatchSummary)| {
         let BatchSummary { external_batch_id: name, first_line, business_date, fee_mode, .. } = *batch;
         let unit = Unit::of_batch(&file.source, name, partitions).0;

@@ -31,8 +31,10 @@ use uuid::fmt::Hyphenated;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/sqlite");
 
-/// Creates the one row of `ledger_meta` where there is none.
-const INSERT_META: &str = "INSERT INTO ledger_meta (ledger_id, partitions, guard) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+/// Creates the one row of `ledger_meta` where there is none. Its key is named, because SQLite does not take the default of a key
+/// that is a row id: a second row would be number 2.
+const INSERT_META: &str =
+    "INSERT INTO ledger_meta (only_row, ledger_id, partitions, guard) VALUES (1, $1, $2, $3) ON CONFLICT DO NOTHING";
 const INSERT_UNITS: &str = "WITH RECURSIVE n (unit) AS (SELECT 0 UNION ALL SELECT unit + 1 FROM n WHERE unit + 1 < $1)
     INSERT INTO unit_fence (unit) SELECT unit FROM n WHERE true ON CONFLICT DO NOTHING";
 const SELECT_META: &str = "SELECT ledger_id, partitions, guard FROM ledger_meta";

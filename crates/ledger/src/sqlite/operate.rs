@@ -47,9 +47,9 @@ const UNSETTLED: &str = "SELECT id, source, external_batch_id FROM settlement_ba
 const CUT_ANEW: &str = "UPDATE settlement_batch AS b SET unit = n.value ->> 1, retry_at = NULL,
         state = CASE WHEN b.state = 'settling' THEN 'pending' ELSE b.state END
     FROM json_each($1) AS n WHERE b.id = n.value ->> 0";
-const DROP_UNITS: &str = "DELETE FROM unit_fence WHERE unit >= $1";
 const RAISE_SOURCE: &str = "INSERT INTO fence_source (generation, source, reason, adopted_by)
     SELECT generation + 1, source, $1, $2 FROM fence_source ORDER BY generation DESC LIMIT 1";
+/// Also those that are units no more: their rows stay, so that a holder of one is refused like any other.
 const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = coalesce((SELECT max(generation) FROM fence_source), 0), token = 0,
     holder = '00000000-0000-0000-0000-000000000000', registered_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
 
@@ -196,7 +196,6 @@ impl Operations for SqliteLedger {
     async fn adopt_config(&self, partitions: i32, guard: Guard, operator: &Operator) -> Result<(), LedgerError> {
         let mut tx = self.write().await?;
         sqlx::query(RAISE_SOURCE).bind(&operator.reason).bind(&operator.name).execute(&mut *tx).await?;
-        sqlx::query(DROP_UNITS).bind(partitions).execute(&mut *tx).await?;
         sqlx::query(INSERT_UNITS).bind(partitions).execute(&mut *tx).await?;
         sqlx::query(RAISE_UNITS).execute(&mut *tx).await?;
         cut_anew(&mut tx, partitions).await?;

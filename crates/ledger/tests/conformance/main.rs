@@ -10,6 +10,7 @@ mod fixture;
 mod claim;
 mod fence;
 mod import;
+mod in_flight;
 mod operate;
 mod postings;
 mod row_lock;
@@ -24,12 +25,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 10] = [
+const EVERY: [&[Named]; 11] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
     settle::EVERY,
     postings::EVERY,
+    in_flight::EVERY,
     row_lock::EVERY,
     operate::EVERY,
     verify::EVERY,
@@ -37,7 +39,7 @@ const EVERY: [&[Named]; 10] = [
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 2] = [settle::POSTGRES, verify::POSTGRES];
+const POSTGRES: [&[Named]; 2] = [in_flight::POSTGRES, verify::POSTGRES];
 
 fn main() -> ExitCode {
     // a test may start this program again, as another process on the same ledger
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     }
     let mut suite = Suite::new();
     for (name, test) in EVERY.into_iter().flatten().copied() {
-        suite = on_postgres(suite, name, test);
+        suite = on_sqlite(on_postgres(suite, name, test), name, test);
     }
     for (name, test) in POSTGRES.into_iter().flatten().copied() {
         suite = on_postgres(suite, name, test);
@@ -56,6 +58,10 @@ fn main() -> ExitCode {
 
 fn on_postgres(suite: Suite, name: &str, test: Test) -> Suite {
     suite.with_postgres(&titled("postgres", name), move |url| run(Place::at(url), test))
+}
+
+fn on_sqlite(suite: Suite, name: &str, test: Test) -> Suite {
+    suite.plain(&titled("sqlite", name), move || run(Place::sqlite(), test))
 }
 
 fn titled(engine: &str, name: &str) -> String {

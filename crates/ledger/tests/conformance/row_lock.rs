@@ -1,2 +1,117 @@
-use crate::fixture::Named;
-pub const EVERY: &[Named] = &[];
+//! The row-lock guard: no lease and no fence, only the state of the row.
+
+use crate::fixture::{Books, MAX_ATTEMPTS, Named, Place, batches, claimed_ids, holder, operator};
+use domain::batch::BatchState;
+use domain::outcome::SettleOutcome;
+use ledger::Guard;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub const EVERY: &[Named] = tests![
+    a_charged_batch_is_one_workers_until_its_time_is_over,
+    workers_at_once_are_given_different_batches,
+    r5_charged_too_often_is_quarantined_alone,
+    two_workers_settle_one_batch_once,
+    a_late_worker_learns_that_it_is_settled,
+    a_cancelled_batch_is_not_claimable,
+];
+
+/// Longer and shorter than any test.
+const HOUR: Duration = Duration::from_secs(3600);
+const MOMENT: Duration = Duration::from_millis(1);
+
+async fn open(place: &Place) -> Books {
+    place.open_as(2, Guard::RowLock).await
+}
+
+async fn a_charged_batch_is_one_workers_until_its_time_is_over(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(3)).await;
+    let mine = books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("charged");
+    assert_eq!(claimed_ids(&mine), ids[..2]);
+    assert!(mine.batches.iter().all(|batch| (batch.items, batch.attempts) == (2, 1)));
+    assert_eq!(books.state(ids[0]).await, "pending 1");
+    let others = books.ledger.charge(&books.charge(holder(), 2, MOMENT)).await.expect("charged");
+    assert_eq!(claimed_ids(&others), ids[2..]);
+    tokio::time::sleep(10 * MOMENT).await;
+    let again = books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("charged");
+    assert_eq!((claimed_ids(&again), again.batches[0].attempts), (ids[2..].to_vec(), 2));
+    assert_eq!(claimed_ids(&books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("an answer")), []);
+}
+
+async fn workers_at_once_are_given_different_batches(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(24)).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let books = books.clone();
+            tokio::spawn(async move { books.ledger.charge(&books.charge(holder(), 3, HOUR)).await.expect("charged") })
+        })
+        .collect();
+    let mut given = BTreeSet::new();
+    for task in tasks {
+        for batch in task.await.expect("no panic").batches {
+            assert!(given.insert(batch.id), "given twice");
+            assert_eq!(batch.attempts, 1);
+        }
+    }
+    assert!(!given.is_empty() && given.is_subset(&ids.into_iter().collect()));
+}
+
+async fn r5_charged_too_often_is_quarantined_alone(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(3)).await;
+    let mut given_up = Vec::new();
+    for _ in 0..20 {
+        let claimed = books.ledger.charge(&books.charge(holder(), 3, MOMENT)).await.expect("charged");
+        given_up.extend(claimed.quarantined.iter().copied());
+        let given = claimed_ids(&claimed);
+        if !given.contains(&ids[1]) {
+            books.settle_row_locked(holder(), &given).await;
+        }
+        tokio::time::sleep(10 * MOMENT).await;
+    }
+    assert_eq!(given_up, [ids[1]]);
+    assert_eq!(books.state(ids[1]).await, format!("quarantined {MAX_ATTEMPTS}"));
+    assert!(books.state(ids[0]).await.starts_with("settled") && books.state(ids[2]).await.starts_with("settled"));
+    books.assert_books_hold().await;
+}
+
+async fn two_workers_settle_one_batch_once(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(20)).await;
+    let worker = || {
+        let (books, ids) = (books.clone(), ids.clone());
+        tokio::spawn(async move { books.settle_row_locked(holder(), &ids).await })
+    };
+    let (one, other) = (worker(), worker());
+    for (one, other) in one.await.expect("no panic").into_iter().zip(other.await.expect("no panic")) {
+        let outcomes = [one.1, other.1];
+        assert!(outcomes.contains(&SettleOutcome::Settled) && outcomes.contains(&SettleOutcome::AlreadySettled), "{outcomes:?}");
+    }
+    assert_eq!(books.raw.count("journal_entry").await, 20);
+    books.assert_books_hold().await;
+}
+
+async fn a_late_worker_learns_that_it_is_settled(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(2)).await;
+    let (late, other) = (holder(), holder());
+    assert_eq!(books.settle_row_locked(other, &ids).await[0].1, SettleOutcome::Settled);
+    assert_eq!(books.settle_row_locked(other, &ids).await[1].1, SettleOutcome::Settled, "its reply was lost");
+    let before = books.raw.tables().await;
+    assert_eq!(books.settle_row_locked(late, &ids).await[0].1, SettleOutcome::AlreadySettled);
+    assert_eq!(before, books.raw.tables().await);
+}
+
+async fn a_cancelled_batch_is_not_claimable(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(2)).await;
+    let me = holder();
+    books.ledger.charge(&books.charge(me, 2, HOUR)).await.expect("charged");
+    books.ledger.cancel_batch(ids[0], &operator()).await.expect("cancelled");
+    let outcomes = books.settle_row_locked(me, &ids).await;
+    let cancelled = SettleOutcome::NotClaimable { state: BatchState::Cancelled };
+    assert_eq!(outcomes, [(ids[0], cancelled), (ids[1], SettleOutcome::Settled)]);
+    books.assert_books_hold().await;
+}

@@ -211,4 +211,3 @@ async fn nothing_to_settle_is_nothing(place: Place) {
 fn only(table: &str) -> BTreeSet<String> {
     BTreeSet::from([table.to_owned()])
 }
-pub const POSTGRES: &[Named] = &[];
