@@ -1,13 +1,14 @@
-//! The keeper: acquires, renews and releases the leases of one process, on a thread of its own. Needs `contract.rs`, `handle.rs`
-//! and its own folder.
+//! The keeper: acquires, renews and releases the leases of one process, on a thread of its own. Needs `contract.rs`, `clock.rs`,
+//! `handle.rs` (with `deadline.rs`) and its own folder.
 //!
 //! A renewal that waits behind a busy worker is a lost lease, so nothing here is shared with the work: own OS thread, own
 //! single-threaded runtime, own connection. Handles reach it through a channel that never blocks.
 //!
-//! **One connection, one request at a time.** A slow answer therefore delays the others, by one attempt at most: an attempt is
-//! bounded by [`KeeperSettings::attempt`] (a fifth of the TTL) and by what remains of its own lease. Renewal starts at a third of
-//! the TTL and the local deadline is at nine tenths, so a lease survives two attempts of a neighbour that hang, on top of one of
-//! its own. Commands and renewals take turns. A process that keeps dozens of leases on a slow service wants a longer TTL.
+//! **One connection, one request at a time.** A slow answer therefore delays the others, but not for long: an attempt is bounded by
+//! [`KeeperSettings::attempt`] (at most a fifth of the TTL) and by what remains of its own lease. Renewal starts at a third of the
+//! TTL and the local deadline is at nine tenths, so two attempts may hang, be they a lease's own or its neighbours', and the third
+//! still comes in time. Commands and renewals take turns. A process that keeps dozens of leases on a slow service wants a longer
+//! TTL.
 //!
 //! **One lease of a name per process.** The map of kept leases is the mutex: a second task that asks for a name this process
 //! already holds gets `None`, as if another process held it.
@@ -43,10 +44,10 @@ impl KeeperSettings {
     /// Above this, nobody waits for a takeover.
     pub const LONGEST_TTL: Duration = Duration::from_secs(3600);
 
-    /// A margin of a tenth and attempts of a fifth of the TTL.
+    /// A margin of a tenth of the TTL, and attempts of a fifth of it or 5 s: who has not answered by then has not heard us.
     #[must_use]
     pub fn new(ttl: Duration) -> KeeperSettings {
-        KeeperSettings { ttl, margin: ttl / 10, attempt: ttl / 5 }
+        KeeperSettings { ttl, margin: ttl / 10, attempt: (ttl / 5).min(Duration::from_secs(5)) }
     }
 
     /// # Errors

@@ -3,13 +3,16 @@
 //! Everything happens in one task, one request after the other. That is how a release joins the renewal in flight: it is not even
 //! looked at before the renewal has its answer or its timeout.
 
+mod outgoing;
+
 use super::session::Session;
 use super::{Command, Commands, KeeperSettings};
 use crate::clock::{BootInstant, Clock};
 use crate::deadline::{Deadline, LostWhy};
 use crate::handle::{Grant, Lease, Proof};
-use crate::{Acquire, Ask, LeaseError, LeaseName, Nonce, Release, Renew};
+use crate::{Acquire, Ask, LeaseError, LeaseName, Nonce, Renew};
 use domain::ids::HolderId;
+use outgoing::Outgoing;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,19 +37,10 @@ struct Held {
     failures: u32,
 }
 
-/// A grant that is given back: released, dropped, lost by deadline, or one that the service may have made after we stopped
-/// listening. Repeated until the service answers or the grant must have expired.
-struct Outgoing {
-    ask: Ask,
-    due: BootInstant,
-    failures: u32,
-    until: BootInstant,
-    reply: Option<oneshot::Sender<Release>>,
-}
-
+/// What the next request is for.
 enum Due {
     Renewal(LeaseName),
-    Farewell(usize),
+    Release(usize),
 }
 
 impl Engine {
@@ -85,8 +79,8 @@ impl Engine {
 
     fn next_due(&self) -> Option<(BootInstant, Due)> {
         let renewals = self.held.iter().map(|(name, held)| (held.due, Due::Renewal(name.clone())));
-        let farewells = self.outgoing.iter().enumerate().map(|(at, outgoing)| (outgoing.due, Due::Farewell(at)));
-        renewals.chain(farewells).min_by_key(|(due, _)| *due)
+        let releases = self.outgoing.iter().enumerate().map(|(at, outgoing)| (outgoing.due, Due::Release(at)));
+        renewals.chain(releases).min_by_key(|(due, _)| *due)
     }
 
     /// How long to sleep. Timers stand still while the machine is suspended, so never long: what fell due meanwhile is seen soon
@@ -100,7 +94,7 @@ impl Engine {
     async fn serve(&mut self, what: Due) {
         match what {
             Due::Renewal(name) => self.renew(&name).await,
-            Due::Farewell(at) => {
+            Due::Release(at) => {
                 let outgoing = self.outgoing.swap_remove(at);
                 self.give_back(outgoing).await;
             }
@@ -262,68 +256,5 @@ impl Engine {
             Err(LostWhy::Released) | Ok(_) => {} // its release is under way
         }
         grant.ended.notify_waiters();
-    }
-
-    fn release(&mut self, grant: &Arc<Grant>, mut reply: Option<oneshot::Sender<Release>>) {
-        self.forget(grant);
-        if grant.remaining() == Err(LostWhy::TakenOver) {
-            if let Some(reply) = reply.take() {
-                let _ = reply.send(Release::NotHeld);
-            }
-            return;
-        }
-        self.outgoing.retain(|outgoing| outgoing.ask.nonce != grant.ask.nonce);
-        self.dismiss(grant.ask.clone(), reply);
-    }
-
-    fn dismiss(&mut self, ask: Ask, reply: Option<oneshot::Sender<Release>>) {
-        let due = self.clock.now();
-        self.outgoing.push(Outgoing { ask, due, failures: 0, until: due + self.settings.ttl, reply });
-    }
-
-    /// One release. Who waits for it is told now; a failure is repeated without him.
-    async fn give_back(&mut self, mut outgoing: Outgoing) -> Release {
-        let (ask, mut tries) = (&outgoing.ask, 0u32);
-        let answer = self
-            .session
-            .ask("release", self.settings.attempt, async |backend| {
-                tries += 1;
-                backend.release(ask).await
-            })
-            .await;
-        let outcome = match answer {
-            // the try before this one may have released it and lost its reply
-            Ok(Release::NotHeld) if tries + outgoing.failures > 1 => Release::Unknown,
-            Ok(outcome) => outcome,
-            Err(ref error) => {
-                tracing::debug!(lease.name = %ask.name, %error, "release without an answer");
-                Release::Unknown
-            }
-        };
-        if let Some(reply) = outgoing.reply.take() {
-            let _ = reply.send(outcome);
-        }
-        let now = self.clock.now();
-        if answer.is_err() && now < outgoing.until {
-            outgoing.due = now + self.settings.pause(outgoing.failures);
-            outgoing.failures += 1;
-            self.outgoing.push(outgoing);
-        }
-        outcome
-    }
-
-    /// Gives everything back, in at most half a TTL: a service that does not answer will not for the next lease either.
-    async fn leave(&mut self) {
-        for (_, held) in std::mem::take(&mut self.held) {
-            held.grant.lose(LostWhy::Released);
-            self.dismiss(held.grant.ask.clone(), None);
-        }
-        let all = std::mem::take(&mut self.outgoing);
-        let _ = tokio::time::timeout(self.settings.ttl / 2, async {
-            for outgoing in all {
-                self.give_back(outgoing).await;
-            }
-        })
-        .await;
     }
 }

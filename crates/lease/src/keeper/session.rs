@@ -16,7 +16,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(connector: Box<dyn Connector>, source: Arc<Mutex<TokenSource>>) -> Session {
-        Session { connector, backend: None, source, kind: "(never reached)" }
+        Session { connector, backend: None, source, kind: "not reached yet" }
     }
 
     /// Asks the service, within `limit`, connecting included.

@@ -4,11 +4,12 @@ use super::child::{Child, Task};
 use super::place::Place;
 use super::weather::{Sky, Weather};
 use super::{Case, FOR_EVER, SHORT, acquire, keeper, name, pause, run};
-use lease::Release;
+use lease::{LostWhy, Release};
 
 pub(crate) const CASES: &[Case] = &[
     ("a killed session is replaced, the lease stays (L20)", killed_session),
     ("a timed-out request leaves no session behind (L20)", no_leaked_session),
+    ("renewals stuck in the server revive nothing (L9, L27)", stuck_in_the_server),
 ];
 
 /// A test that may be ignored where libfaketime is missing, hence the `Result`.
@@ -70,5 +71,23 @@ fn no_leaked_session(place: &Place) {
         weather.clear();
         assert_eq!(lease.release().await, Release::Released);
         super::until("one session", SHORT * 3, async || place.postgres_number(SESSIONS).await == 1).await;
+    });
+}
+
+/// The requests wait in the server, behind a lock, with nobody left to hear their answers; then they all run.
+fn stuck_in_the_server(place: &Place) {
+    run(async {
+        let mine = keeper(place, SHORT);
+        let lease = acquire(&mine).await;
+        let pool = place.postgres_pool().await;
+        let mut lock = pool.begin().await.expect("a transaction");
+        sqlx::query("LOCK TABLE lease IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.expect("the lock");
+        lease.lost().await;
+        assert_eq!(lease.check().expect_err("lost").why, LostWhy::Deadline);
+        pause(500).await; // the lease expires in the table as well
+        lock.rollback().await.expect("unlocked");
+        pause(100).await;
+        let yours = keeper(place, SHORT);
+        super::acquire_within(&yours, SHORT / 2).await;
     });
 }

@@ -61,18 +61,23 @@ impl Place {
                 let tx = pool.begin_with("BEGIN IMMEDIATE").await.expect("the write lock of the ledger file");
                 BusyPool::Sqlite { _tx: tx, _pool: pool }
             }
-            Place::Postgres { url } => {
-                let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.expect("a pool");
+            Place::Postgres { .. } => {
+                let pool = self.postgres_pool().await;
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
         }
     }
 
+    /// One connection to a PostgreSQL.
+    pub(crate) async fn postgres_pool(&self) -> PgPool {
+        let Place::Postgres { url } = self else { panic!("not a PostgreSQL") };
+        sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.expect("a pool")
+    }
+
     /// One number, from a PostgreSQL.
     pub(crate) async fn postgres_number(&self, sql: &str) -> i64 {
-        let Place::Postgres { url } = self else { panic!("not a PostgreSQL") };
-        let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect(url).await.expect("a connection");
-        sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&mut connection).await.expect("a number")
+        let pool = self.postgres_pool().await;
+        sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_one(&pool).await.expect("a number")
     }
 }
