@@ -1,7 +1,8 @@
-//! The named instants of a settlement, at which a process may be paused or killed. Needs nothing else.
+//! The named instants of a settlement, at which a process may be paused or killed. Needs `ids.rs`.
 //!
 //! Spans, drills and the documentation use these names. In production the probe is [`NoProbe`].
 
+use crate::ids::BatchId;
 use serde::{Deserialize, Serialize};
 
 /// An instant of the settlement protocol, in the order a worker meets them.
@@ -67,6 +68,11 @@ impl std::str::FromStr for Step {
 pub trait Probe: Send + Sync {
     /// The calling worker is at `step` now.
     fn at(&self, step: Step);
+
+    /// The same, with the batches in hand: for a probe that waits for a certain one.
+    fn at_with(&self, step: Step, _batches: &[BatchId]) {
+        self.at(step);
+    }
 }
 
 /// The probe of production: does nothing.

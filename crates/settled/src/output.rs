@@ -2,10 +2,22 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use std::io::Write;
+
+/// Prints a line. A reader that has gone away (`| head`) is no failure of ours: what it would have read is dropped.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::line(&format!($($text)*)) };
+}
+pub(crate) use say;
+
+/// See [`say`].
+pub(crate) fn line(text: &str) {
+    let _ = writeln!(anstream::stdout(), "{text}");
+}
 
 /// Prints one JSON value on one line.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(value)?);
+    say!("{}", serde_json::to_string(value)?);
     Ok(())
 }
 

@@ -79,6 +79,7 @@ impl Worker {
     async fn register(&self, source: &TokenSource, grant: Grant) -> Result<Take, WorkerError> {
         let stored = self.ledger.register(grant.unit, grant.stamp).await?;
         if stored == grant.stamp {
+            info!(unit = grant.unit.0, fence = %stored.fence, "registered: no older holder of this unit can write any more");
             self.probe.at(Step::FenceRegistered);
             return Ok(Take::Granted(Box::new(grant)));
         }

@@ -4,7 +4,7 @@
 //! worker that wakes finds its batch settled. Compare with `settle.rs`.
 
 use crate::report::Counters;
-use crate::settle::fitting;
+use crate::settle::{fitting, ids};
 use crate::{Worker, WorkerError};
 use chrono::NaiveDate;
 use domain::ids::{BatchId, RunId};
@@ -33,20 +33,20 @@ impl Worker {
         if claimed.batches.is_empty() {
             return Ok(!claimed.quarantined.is_empty());
         }
-        self.probe.at(Step::BatchesClaimed);
+        self.probe.at_with(Step::BatchesClaimed, &ids(&claimed.batches));
         let mut rest = claimed.batches.as_slice();
         while !rest.is_empty() {
             let (now, later) = rest.split_at(fitting(rest, self.settings.items_per_transaction));
-            self.probe.at(Step::BeforeSettleTx);
+            self.probe.at_with(Step::BeforeSettleTx, &ids(now));
             self.settle_rows(run, now).await?;
-            self.probe.at(Step::Settled);
+            self.probe.at_with(Step::Settled, &ids(now));
             rest = later;
         }
         Ok(true)
     }
 
     async fn settle_rows(&self, run: RunId, batches: &[ClaimedBatch]) -> Result<(), WorkerError> {
-        let ids: Vec<BatchId> = batches.iter().map(|batch| batch.id).collect();
+        let ids = ids(batches);
         let authority = Authority::RowLock { holder: self.holder };
         let work = SettleWork { authority, run, batches: &ids, limits: self.settings.limits };
         match self.ledger.settle(&work, self.probe.as_ref()).await {

@@ -52,7 +52,7 @@ impl Worker {
                 Some(claimed) if !claimed.is_empty() => claimed,
                 Some(_) | None => return Ok(()),
             };
-            self.probe.at(Step::BatchesClaimed);
+            self.probe.at_with(Step::BatchesClaimed, &ids(&claimed));
             if self.settle_claimed(grant, run, &claimed).await? == Next::Stop {
                 return Ok(());
             }
@@ -112,11 +112,11 @@ impl Worker {
                 return Ok(Next::Stop);
             }
             let (now, later) = rest.split_at(fitting(rest, self.settings.items_per_transaction));
-            self.probe.at(Step::BeforeSettleTx);
+            self.probe.at_with(Step::BeforeSettleTx, &ids(now));
             if self.settle_once(grant, run, now).await? == Next::Stop {
                 return Ok(Next::Stop);
             }
-            self.probe.at(Step::Settled);
+            self.probe.at_with(Step::Settled, &ids(now));
             rest = later;
         }
         Ok(Next::GoOn)
@@ -169,7 +169,7 @@ impl Worker {
     }
 }
 
-fn ids(batches: &[ClaimedBatch]) -> Vec<BatchId> {
+pub(crate) fn ids(batches: &[ClaimedBatch]) -> Vec<BatchId> {
     batches.iter().map(|batch| batch.id).collect()
 }
 

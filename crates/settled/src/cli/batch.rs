@@ -2,6 +2,7 @@
 
 use super::Because;
 use crate::config::Config;
+use crate::output::say;
 use crate::{output, wire};
 use chrono::NaiveDate;
 use clap::Subcommand;
@@ -100,7 +101,7 @@ impl List {
         batches.iter().for_each(|batch| {
             table.add_row(row(batch));
         });
-        println!("{table}");
+        say!("{table}");
         Ok(())
     }
 }
@@ -125,7 +126,7 @@ impl Decide {
         if self.json {
             return output::json(&batch);
         }
-        println!("batch {} is {}", batch.row.id, batch.row.state);
+        say!("batch {} is {}", batch.row.id, batch.row.state);
         Ok(())
     }
 }
@@ -135,16 +136,13 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
         return output::json(batch);
     }
     let row = &batch.row;
-    println!("batch {}: {} of {} (revision {}), from {}", row.id, row.external_batch_id, row.source, row.revision, batch.file);
-    println!(
-        "{}, business date {}, {} items, unit {}, {} attempts",
-        row.state, row.business_date, row.items, row.unit, row.attempts
-    );
+    say!("batch {}: {} of {} (revision {}), from {}", row.id, row.external_batch_id, row.source, row.revision, batch.file);
+    say!("{}, business date {}, {} items, unit {}, {} attempts", row.state, row.business_date, row.items, row.unit, row.attempts);
     if let Some(reason) = &row.break_reason {
-        println!("break: {reason}");
+        say!("break: {reason}");
     }
     if let Some(at) = batch.settled_at {
-        println!("settled {} under fence {} by {}", at.format("%Y-%m-%d %H:%M:%S UTC"), batch.stamp.fence, batch.stamp.holder);
+        say!("settled {} under fence {} by {}", at.format("%Y-%m-%d %H:%M:%S UTC"), batch.stamp.fence, batch.stamp.holder);
     }
     let mut totals =
         output::table(["currency", "items", "gross", "fee", "net", "remitted", "rounding", "difference", "accepted"]);
@@ -162,7 +160,7 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
             show(total.accepted_minor),
         ]);
     }
-    println!("{totals}");
+    say!("{totals}");
     let mut postings = output::table(["account", "currency", "debit", "credit"]);
     for posting in &batch.postings {
         let amount = output::amount(posting.amount_minor.into(), &posting.currency);
@@ -170,7 +168,7 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
         postings.add_row([posting.account.clone(), posting.currency.clone(), debit, credit]);
     }
     if !postings.is_empty() {
-        println!("{postings}");
+        say!("{postings}");
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::Because;
 use crate::config::Config;
+use crate::output::say;
 use crate::wire;
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -25,13 +26,13 @@ impl ConfigCommand {
                 let mut options = wire::open_options(config);
                 options.migrate = false;
                 let meta = ledger::open(&options).await?.meta();
-                println!("the configuration fits ledger {}", meta.ledger_id);
+                say!("the configuration fits ledger {}", meta.ledger_id);
             }
-            ConfigCommand::Print => print!("{}", toml::to_string(config)?),
+            ConfigCommand::Print => say!("{}", toml::to_string(config)?),
             ConfigCommand::Adopt(because) => {
                 let ledger = ledger::connect(&wire::open_options(config)).await?;
                 ledger.adopt_config(config.worker.partitions, wire::guard(config), &because.operator()?).await?;
-                println!("the ledger has {} units and guard {} now", config.worker.partitions, wire::guard(config).as_str());
+                say!("the ledger has {} units and guard {} now", config.worker.partitions, wire::guard(config).as_str());
             }
         }
         Ok(ExitCode::SUCCESS)

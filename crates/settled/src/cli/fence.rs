@@ -2,6 +2,7 @@
 
 use super::Because;
 use crate::config::Config;
+use crate::output::say;
 use crate::{output, wire};
 use clap::Subcommand;
 use ledger::operate::{FenceRow, RejectionRow, SourceRow};
@@ -46,7 +47,7 @@ impl Fence {
             Fence::Adopt(because) => {
                 let source = worker::grant::LEDGER_SOURCE;
                 let generation = ledger.adopt_source(source, &because.operator()?).await?;
-                println!("tokens of {source:?} are adopted as generation {generation}; every holder of an older one is refused");
+                say!("tokens of {source:?} are adopted as generation {generation}; every holder of an older one is refused");
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -59,13 +60,13 @@ fn show(listing: Listing) {
         let at = source.adopted_at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
         sources.add_row([source.generation.to_string(), source.source, at, source.adopted_by, source.reason]);
     }
-    println!("{sources}");
+    say!("{sources}");
     let mut units = output::table(["unit", "fence", "holder", "registered"]);
     for unit in listing.units {
         let at = unit.registered_at.map_or_else(|| "never".to_owned(), |at| at.format("%Y-%m-%d %H:%M:%S UTC").to_string());
         units.add_row([unit.unit.to_string(), unit.stamp.fence.to_string(), unit.stamp.holder.to_string(), at]);
     }
-    println!("{units}");
+    say!("{units}");
     let mut refused = output::table(["refused", "operation", "unit", "batch", "fence", "newer"]);
     for row in listing.rejections {
         refused.add_row([
@@ -78,6 +79,6 @@ fn show(listing: Listing) {
         ]);
     }
     if !refused.is_empty() {
-        println!("{refused}");
+        say!("{refused}");
     }
 }

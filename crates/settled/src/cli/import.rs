@@ -5,6 +5,7 @@
 
 use super::login;
 use crate::config::Config;
+use crate::output::say;
 use crate::progress::Progress;
 use crate::{exit, output, wire};
 use anyhow::Context;
@@ -111,7 +112,7 @@ const LISTED: usize = 20;
 
 fn show(file: &Path, outcome: &ImportOutcome) {
     let there = outcome.batches.iter().filter(|batch| batch.already_there).count();
-    println!(
+    say!(
         "{}: {} batches, {} already there; {} items accepted, {} were there before",
         file.display(),
         outcome.batches.len(),
@@ -136,6 +137,6 @@ fn show(file: &Path, outcome: &ImportOutcome) {
         ]);
     }
     if !table.is_empty() {
-        println!("{table}");
+        say!("{table}");
     }
 }

@@ -1,6 +1,7 @@
 //! `settled lease list`: who holds which unit, by the lock service.
 
 use crate::config::Config;
+use crate::output::say;
 use crate::{output, wire};
 use clap::Subcommand;
 use serde::Serialize;
@@ -43,7 +44,7 @@ impl Lease {
             let left = if row.expires_in_ms > 0 { format!("{} ms", row.expires_in_ms) } else { "expired".to_owned() };
             table.add_row([row.name, row.holder, left]);
         }
-        println!("{table}");
+        say!("{table}");
         Ok(ExitCode::SUCCESS)
     }
 }

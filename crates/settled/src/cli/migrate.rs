@@ -1,6 +1,7 @@
 //! `settled migrate`.
 
 use crate::config::Config;
+use crate::output::say;
 use crate::wire;
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ impl Migrate {
         let mut options = wire::open_options(config);
         options.migrate = true;
         let meta = ledger::open(&options).await?.meta();
-        println!("ledger {} is up to date: {} units, guard {}", meta.ledger_id, meta.partitions, meta.guard.as_str());
+        say!("ledger {} is up to date: {} units, guard {}", meta.ledger_id, meta.partitions, meta.guard.as_str());
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,7 @@
 //! `settled run`: settle every due batch, together with whoever else runs.
 
 use crate::config::{Config, ConfigError};
+use crate::output::say;
 use crate::probe::SignalAt;
 use crate::progress::Progress;
 use crate::{exit, output, wire};
@@ -73,7 +74,7 @@ impl Run {
         if self.json {
             output::json(report)?;
         } else {
-            println!(
+            say!(
                 "run {}: {} batches settled here ({} items), {} settled by others or before, {} broken, {} quarantined, {} late writes refused, in {:.1} s",
                 report.run_id,
                 report.batches_settled,

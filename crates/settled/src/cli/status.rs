@@ -1,6 +1,7 @@
 //! `settled status`.
 
 use crate::config::Config;
+use crate::output::say;
 use crate::{output, wire};
 use std::process::ExitCode;
 
@@ -24,10 +25,10 @@ impl Status {
         for (state, batches) in &status.batches {
             table.add_row([state.to_string(), batches.to_string()]);
         }
-        println!("{table}");
-        println!("{} items; {} late writes refused", status.items, status.fence_rejections);
+        say!("{table}");
+        say!("{} items; {} late writes refused", status.items, status.fence_rejections);
         match &status.last_run {
-            Some(run) => println!(
+            Some(run) => say!(
                 "last run: {} for {} ({} {}), opened {}",
                 run.id,
                 run.business_date,
@@ -35,7 +36,7 @@ impl Status {
                 run.slot,
                 run.opened_at.format("%Y-%m-%d %H:%M:%S UTC")
             ),
-            None => println!("no run yet"),
+            None => say!("no run yet"),
         }
         Ok(ExitCode::SUCCESS)
     }

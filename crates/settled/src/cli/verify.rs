@@ -1,6 +1,7 @@
 //! `settled verify`: every invariant of the books, on one snapshot.
 
 use crate::config::Config;
+use crate::output::say;
 use crate::{exit, output, wire};
 use ledger::verify::VerifyReport;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ pub(super) fn show(report: &VerifyReport) {
     for check in &report.checks {
         checks.add_row([check.id, if check.ok { "holds" } else { "BROKEN" }, &check.detail]);
     }
-    println!("{checks}");
+    say!("{checks}");
     let mut totals = output::table(["currency", "debits", "credits"]);
     for total in &report.totals {
         totals.add_row([
@@ -42,13 +43,13 @@ pub(super) fn show(report: &VerifyReport) {
         ]);
     }
     if !totals.is_empty() {
-        println!("{totals}");
+        say!("{totals}");
     }
     let batches: Vec<String> = report.batches.iter().map(|(state, n)| format!("{n} {state}")).collect();
-    println!(
+    say!(
         "{} journal entries; batches: {}",
         report.journal_entries,
         if batches.is_empty() { "none".into() } else { batches.join(", ") }
     );
-    println!("{}", if report.ok { "the books hold" } else { "THE BOOKS DO NOT HOLD" });
+    say!("{}", if report.ok { "the books hold" } else { "THE BOOKS DO NOT HOLD" });
 }

@@ -8,6 +8,7 @@ mod story;
 
 use crate::cli::{import::import_file, verify};
 use crate::config::Config;
+use crate::output::say;
 use crate::{exit, wire};
 use anyhow::Context;
 use chrono::NaiveDate;
@@ -52,7 +53,7 @@ impl Demo {
         let refused = freeze_and_wake(ledger.as_ref(), folder, &config, &story).await?;
         let ok = self.judge(ledger.as_ref(), refused).await?;
         if let Some(folder) = &self.keep {
-            println!("kept: SETTLED__DATABASE__URL=sqlite:{} settled status", folder.join("demo.db").display());
+            say!("kept: SETTLED__DATABASE__URL=sqlite:{} settled status", folder.join("demo.db").display());
         }
         Ok(ExitCode::from(if ok { exit::DONE } else { exit::BOOKS }))
     }
@@ -61,11 +62,9 @@ impl Demo {
     async fn judge(&self, ledger: &dyn Ledger, refused: u64) -> anyhow::Result<bool> {
         let report = ledger.verify().await?;
         let kept = ledger.status(None).await?.fence_rejections;
-        println!();
+        say!("");
         verify::show(&report);
-        println!(
-            "{refused} late writes refused by the ledger, {kept} on its record; nothing was settled twice, nothing was lost"
-        );
+        say!("{refused} late writes refused by the ledger, {kept} on its record; nothing was settled twice, nothing was lost");
         Ok(report.ok && refused > 0 && kept >= refused)
     }
 }
@@ -109,11 +108,10 @@ async fn freeze_and_wake(ledger: &dyn Ledger, folder: &Path, config: &Config, st
     a.wake()?;
     story.wake("A", "wakes up (SIGCONT), knows nothing of all this, and writes");
     let late = a.wait_done()?;
-    let refusal = a.wait_for(|event| event.says("fenced"))?;
-    story.refused(
-        "ledger",
-        &format!("refuses A's write under fence {}: {} is newer", refusal.text("fence"), refusal.text("newer.fence")),
-    );
+    for refusal in ledger.rejections(1).await? {
+        let (late, newer) = (refusal.stamp.fence, refusal.newer.fence);
+        story.refused("ledger", &format!("refuses A's write under fence {late}: {newer} is newer"));
+    }
     story.tell(
         "A",
         &format!(

@@ -1,5 +1,6 @@
 //! The timeline, told as it happens.
 
+use crate::output::say;
 use anstyle::{AnsiColor, Style};
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ const PLAIN: Style = Style::new();
 
 impl Story {
     pub(super) fn begin() -> Story {
-        anstream::println!("{:>8}  {:<7} what happens", "time", "who");
+        say!("{:>8}  {:<7} what happens", "time", "who");
         Story { begun: Instant::now() }
     }
 
@@ -36,6 +37,6 @@ impl Story {
 
     fn line(&self, who: &str, what: &str, mark: &str, style: Style) {
         let at = self.begun.elapsed();
-        anstream::println!("{:>6.2} s  {who:<6} {style}{mark} {what}{style:#}", at.as_secs_f64());
+        say!("{:>6.2} s  {who:<6} {style}{mark} {what}{style:#}", at.as_secs_f64());
     }
 }
