@@ -21,35 +21,36 @@ const READ_FENCE: &str = "SELECT generation, token, holder FROM unit_fence WHERE
 // locked a row, so there is nothing to skip.
 
 /// What this stamp claimed before, where the reply to that claim was lost.
-const OWN: &str = "SELECT id, items, attempts FROM settlement_batch
+pub(super) const OWN: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state IN ('pending', 'settling') AND state = 'settling'
     AND fence_generation = $2 AND fence_token = $3 AND holder = $4 ORDER BY id";
-const GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
+pub(super) const GIVE_UP: &str =
+    "UPDATE settlement_batch SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
     WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts >= $3 RETURNING id";
-const FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
+pub(super) const FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $2 AND attempts = 0
     ORDER BY id LIMIT $3";
-const CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
+pub(super) const CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts > 0
     ORDER BY attempts, id LIMIT 1";
-const MARK: &str = "UPDATE settlement_batch SET state = 'settling', attempts = attempts + 1, fence_generation = $2,
+pub(super) const MARK: &str = "UPDATE settlement_batch SET state = 'settling', attempts = attempts + 1, fence_generation = $2,
     fence_token = $3, holder = $4, run_id = $5, claimed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
     WHERE id IN (SELECT value FROM json_each($1)) AND state IN ('pending', 'settling')";
 
 /// Only what this very stamp claimed, and only while it holds the unit.
-const RELEASE: &str = "UPDATE settlement_batch SET state = 'pending', attempts = attempts - $6
+pub(super) const RELEASE: &str = "UPDATE settlement_batch SET state = 'pending', attempts = attempts - $6
     WHERE id IN (SELECT value FROM json_each($1)) AND state = 'settling'
     AND fence_generation = $2 AND fence_token = $3 AND holder = $4
     AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $5 AND generation = $2 AND token = $3 AND holder = $4)";
 
 // Under the row-lock guard the state stays `pending`. There is no row lock here, so it is `retry_at` alone that keeps others from
 // charging the batch again while it may still be worked.
-const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined'
+pub(super) const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined'
     WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts >= $2
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) RETURNING id";
 const ROW_FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts = 0 ORDER BY id LIMIT $2";
-const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
+pub(super) const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts > 0
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ORDER BY attempts, id LIMIT 1";
 const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, holder = $2, run_id = $3,

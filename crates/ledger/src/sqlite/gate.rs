@@ -78,3 +78,80 @@ fn lock(file: &File) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::time::Duration;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("settled.db");
+        (folder, file)
+    }
+
+    /// R15: two busy writers, each with a queue of its own as two processes have, share. Fails without the turnstile.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn r15_two_busy_writers_share() {
+        let (_folder, file) = place();
+        let done = Arc::new(AtomicBool::new(false));
+        let busy = |gate: Gate| {
+            let done = Arc::clone(&done);
+            tokio::spawn(async move {
+                let mut entered = 0_u32;
+                while !done.load(Ordering::Relaxed) {
+                    let gate = gate.enter().await.expect("the gate");
+                    thread::sleep(Duration::from_millis(1));
+                    drop(gate);
+                    entered += 1;
+                }
+                entered
+            })
+        };
+        let (one, other) = (busy(Gate::beside(&file)), busy(Gate::beside(&file)));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        done.store(true, Ordering::Relaxed);
+        let (one, other) = (one.await.expect("no panic"), other.await.expect("no panic"));
+        let share = 100 * one / (one + other);
+        assert!((25..=75).contains(&share), "{one} against {other}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn one_at_a_time() {
+        let (_folder, file) = place();
+        let inside = Arc::new(AtomicU32::new(0));
+        let gates: Vec<Arc<Gate>> = (0..3).map(|_| Arc::new(Gate::beside(&file))).collect();
+        let enter = |gate: Arc<Gate>| {
+            let inside = Arc::clone(&inside);
+            tokio::spawn(async move {
+                for _ in 0..30 {
+                    let _gate = gate.enter().await.expect("the gate");
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    tokio::task::yield_now().await;
+                    assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..9).map(|task| enter(Arc::clone(&gates[task % 3]))).collect();
+        for task in tasks {
+            tokio::time::timeout(LIMIT, task).await.expect("no deadlock").expect("never two inside");
+        }
+    }
+
+    /// R11, L11: a future that is dropped while it waits leaves nothing shut.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn r11_a_cancelled_wait_leaves_the_gate_open() {
+        let (_folder, file) = place();
+        let (one, other) = (Gate::beside(&file), Gate::beside(&file));
+        let held = one.enter().await.expect("the gate");
+        let waited = tokio::time::timeout(Duration::from_millis(20), other.enter()).await;
+        assert!(waited.is_err(), "it is held");
+        drop(held);
+        for gate in [&one, &other, &one] {
+            drop(tokio::time::timeout(LIMIT, gate.enter()).await.expect("it is open").expect("the gate"));
+        }
+    }
+}

@@ -32,8 +32,8 @@ const STAGE: &str =
     FROM json_each($1)";
 const INSERT_NEW: &str = "INSERT INTO new_batch (batch, id) SELECT value ->> 0, value ->> 1 FROM json_each($1)";
 
-/// KiB of pages in memory: what the trees of half a million lines need to be written once. More of it spills to disk.
-const CACHE: &str = "-32768";
+/// Of pages in memory: the trees of half a million lines are written once. What is more goes to disk.
+const CACHE_KIB: u32 = 32_768;
 
 /// Those of now: another instance may have adopted another configuration since this one started.
 const PARTITIONS: &str = "SELECT partitions FROM ledger_meta";
@@ -84,7 +84,8 @@ const JUDGE: &str = "UPDATE settlement_batch SET state = n.value ->> 1, break_re
 impl Imports for SqliteLedger {
     async fn import(&self, mut staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
         // A connection of its own: the staging tables live and die with it.
-        let mut connection = SqliteConnection::connect_with(&self.options.clone().pragma("cache_size", CACHE)).await?;
+        let mut connection =
+            SqliteConnection::connect_with(&self.options.clone().pragma("cache_size", format!("-{CACHE_KIB}"))).await?;
         let file = stage(&mut connection, &mut staged).await?;
         let gate = self.gate.enter().await?;
         let mut tx = WriteTx { tx: connection.begin_with(BEGIN).await?, gate };

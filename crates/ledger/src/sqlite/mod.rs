@@ -12,6 +12,8 @@ mod fence;
 mod gate;
 mod import;
 mod operate;
+#[cfg(test)]
+mod plans;
 mod run;
 mod settle;
 mod verify;

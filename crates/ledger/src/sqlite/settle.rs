@@ -20,14 +20,14 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeSet;
 
 /// The write lock is held already; fence and state are one condition all the same, as on the other engines.
-const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch SET state = 'settled', run_id = $6,
+pub(super) const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch SET state = 'settled', run_id = $6,
         settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
     WHERE id IN (SELECT value FROM json_each($1)) AND unit = $2 AND state = 'settling'
         AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $2 AND generation = $3 AND token = $4 AND holder = $5)
         AND fence_generation = $3 AND fence_token = $4 AND holder = $5 RETURNING id";
 
 /// The shortest path for data in one database: the state condition is the guard.
-const MARK_UNDER_ROW_LOCK: &str =
+pub(super) const MARK_UNDER_ROW_LOCK: &str =
     "UPDATE settlement_batch SET state = 'settled', run_id = $3, fence_generation = 0, fence_token = 0,
         holder = $2, settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
     WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending' RETURNING id";
@@ -46,7 +46,7 @@ const CLEAR_SIDED: &str = "DELETE FROM sided";
 
 /// Lines are summed per batch, merchant and kind first (that is all the reading there is), then spread over the templates,
 /// then summed per (account, side) and never netted.
-const SUM_SIDES: &str = "WITH sums AS MATERIALIZED (
+pub(super) const SUM_SIDES: &str = "WITH sums AS MATERIALIZED (
     SELECT b.id AS batch_id, b.fee_mode, i.currency, i.merchant, i.kind,
         sum(gross_minor) FILTER (WHERE gross_minor > 0) AS gross_up, -sum(gross_minor) FILTER (WHERE gross_minor < 0) AS gross_down,
         sum(fee_minor) FILTER (WHERE fee_minor > 0) AS fee_up, -sum(fee_minor) FILTER (WHERE fee_minor < 0) AS fee_down,
@@ -68,24 +68,24 @@ const SUM_SIDES: &str = "WITH sums AS MATERIALIZED (
     FROM measured
     UNION ALL
     SELECT batch_id, currency, code, max(amount, 0), max(-amount, 0)
-    FROM (SELECT x.batch_id, x.currency, e.code, e.sign * CASE e.measure WHEN 'remittance' THEN x.declared_remittance_minor
-                WHEN 'rounding' THEN x.rounding_minor ELSE x.accepted_minor END AS amount
-            FROM json_each($1) j CROSS JOIN batch_total x ON x.batch_id = j.value CROSS JOIN extra e)
+    FROM (SELECT t.batch_id, t.currency, x.code, x.sign * CASE x.measure WHEN 'remittance' THEN t.declared_remittance_minor
+                WHEN 'rounding' THEN t.rounding_minor ELSE t.accepted_minor END AS amount
+            FROM json_each($1) j CROSS JOIN batch_total t ON t.batch_id = j.value CROSS JOIN extra x)
     WHERE amount <> 0
 )
 INSERT INTO sided (batch_id, currency, code, debit, credit)
 SELECT batch_id, currency, code, coalesce(sum(debit), 0), coalesce(sum(credit), 0)
 FROM line GROUP BY batch_id, currency, code HAVING sum(debit) > 0 OR sum(credit) > 0";
 
-const POST_ENTRIES: &str =
+pub(super) const POST_ENTRIES: &str =
     "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, fence_generation, fence_token, holder, run_id)
-    SELECT 'settle:' || b.id || ':' || b.revision || ':' || e.currency, 'settle', b.id, e.currency, b.unit,
+    SELECT 'settle:' || b.id || ':' || b.revision || ':' || d.currency, 'settle', b.id, d.currency, b.unit,
         b.fence_generation, b.fence_token, b.holder, b.run_id
-    FROM (SELECT DISTINCT batch_id, currency FROM sided) e CROSS JOIN settlement_batch b ON b.id = e.batch_id
-    ORDER BY b.id, e.currency";
+    FROM (SELECT DISTINCT batch_id, currency FROM sided) d CROSS JOIN settlement_batch b ON b.id = d.batch_id
+    ORDER BY b.id, d.currency";
 
 /// An account that is missing makes account_id NULL, which the table refuses: nothing is dropped in silence.
-const POST_POSTINGS: &str = "INSERT INTO posting (entry_id, account_id, side, amount_minor)
+pub(super) const POST_POSTINGS: &str = "INSERT INTO posting (entry_id, account_id, side, amount_minor)
     SELECT e.id, a.id, v.side, CASE v.side WHEN 'D' THEN s.debit ELSE s.credit END AS amount
     FROM sided s CROSS JOIN settlement_batch b ON b.id = s.batch_id
     CROSS JOIN journal_entry e ON e.entry_key = 'settle:' || b.id || ':' || b.revision || ':' || s.currency
@@ -94,7 +94,7 @@ const POST_POSTINGS: &str = "INSERT INTO posting (entry_id, account_id, side, am
     WHERE amount > 0 ORDER BY e.id, a.id, v.side";
 
 /// Stripes are touched once, last, in order of account.
-const POST_STRIPES: &str = "INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
+pub(super) const POST_STRIPES: &str = "INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
     SELECT a.id, b.unit, sum(s.debit), sum(s.credit)
     FROM sided s CROSS JOIN settlement_batch b ON b.id = s.batch_id
     CROSS JOIN account a ON a.code = s.code AND a.currency = s.currency
@@ -103,7 +103,8 @@ const POST_STRIPES: &str = "INSERT INTO account_balance (account_id, unit, debit
         credit_minor = account_balance.credit_minor + excluded.credit_minor";
 
 /// In a write transaction, behind one that is in flight: what it shows is final.
-const READ_BACK: &str = "SELECT id, state, fence_generation AS generation, fence_token AS token, holder FROM settlement_batch
+pub(super) const READ_BACK: &str =
+    "SELECT id, state, fence_generation AS generation, fence_token AS token, holder FROM settlement_batch
     WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id";
 
 /// Every connection of the pool has its own.
@@ -127,9 +128,10 @@ impl SqliteLedger {
             return Ok(Vec::new());
         }
         post_effects(&mut tx, &settled).await?;
-        probe.at(Step::InsideSettleTx);
+        let settled: Vec<BatchId> = settled.into_iter().map(BatchId).collect();
+        probe.at_with(Step::InsideSettleTx, &settled);
         tx.commit().await?;
-        Ok(settled.into_iter().map(BatchId).collect())
+        Ok(settled)
     }
 
     /// What became of the batches that a settle transaction did not return, or whose reply was lost.

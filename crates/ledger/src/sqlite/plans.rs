@@ -1,0 +1,64 @@
+//! How SQLite reaches the rows: it has no statistics here, so a plan depends on how a statement is written, and a statement
+//! that scans a table of half a million rows is found out only by whoever has them.
+
+use super::{SqliteLedger, claim, settle};
+use crate::{Guard, OpenOptions};
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+const SETTLE: [&str; 7] = [
+    settle::MARK_UNDER_FENCE,
+    settle::MARK_UNDER_ROW_LOCK,
+    settle::SUM_SIDES,
+    settle::POST_ENTRIES,
+    settle::POST_POSTINGS,
+    settle::POST_STRIPES,
+    settle::READ_BACK,
+];
+/// By unit, so by the index of what is due.
+const DUE: [&str; 4] = [claim::OWN, claim::GIVE_UP, claim::FRESH, claim::CHARGED];
+/// By id.
+const CLAIMED: [&str; 2] = [claim::MARK, claim::RELEASE];
+/// Of every unit: the index of what is due is read whole, the table is not.
+const ANY_UNIT: [&str; 2] = [claim::ROW_GIVE_UP, claim::ROW_CHARGED];
+
+async fn ledger() -> (tempfile::TempDir, SqliteLedger) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("sqlite:{}", folder.path().join("settled.db").display());
+    let options = OpenOptions { url, partitions: 1, guard: Guard::Lease, migrate: true, connections: 2 };
+    (folder, SqliteLedger::open(&options).await.expect("a ledger"))
+}
+
+/// The steps of a plan: `SCAN x`, `SEARCH x USING …`.
+async fn plan(ledger: &SqliteLedger, statement: &'static str) -> Vec<String> {
+    let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let rows: Vec<SqliteRow> = sqlx::query(explain).fetch_all(&ledger.pool).await.expect("a plan");
+    rows.iter().map(|row| row.get("detail")).collect()
+}
+
+#[tokio::test]
+async fn settling_reaches_every_table_by_key() {
+    let (_folder, ledger) = ledger().await;
+    for statement in SETTLE.into_iter().chain(CLAIMED) {
+        for step in plan(&ledger, statement).await {
+            let scanned = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+            // what the transaction made itself: arrays, the sides of its own batches, steps of the statement, rows of constants
+            let small = ["j", "json_each", "sided", "s", "d", "line", "x", "v", "6", "CONSTANT"];
+            assert!(scanned.is_none_or(|table| small.contains(&table)), "{step} in {statement}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_claim_looks_only_at_what_is_due() {
+    let (_folder, ledger) = ledger().await;
+    for statement in DUE {
+        let plan = plan(&ledger, statement).await;
+        let by_index = |step: &String| step.starts_with("SEARCH settlement_batch USING INDEX settlement_batch_due");
+        assert!(plan.iter().any(by_index), "{plan:?} in {statement}");
+    }
+    for statement in ANY_UNIT {
+        let plan = plan(&ledger, statement).await;
+        assert!(plan.iter().any(|step| step.contains("settlement_batch_due")), "{plan:?} in {statement}");
+    }
+}
