@@ -1,0 +1,25 @@
+//! The program as its users have it: real processes, real servers, real files. One topic a file; `world.rs` is the fixture.
+
+mod broken_input;
+mod fairness;
+mod kills;
+mod operators;
+mod real_files;
+mod start;
+mod steps;
+mod world;
+
+use lab::trials::Suite;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new();
+    suite = broken_input::add(suite);
+    suite = fairness::add(suite);
+    suite = kills::add(suite);
+    suite = operators::add(suite);
+    suite = real_files::add(suite);
+    suite = start::add(suite);
+    suite = steps::add(suite);
+    suite.run()
+}

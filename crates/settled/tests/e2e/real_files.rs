@@ -1,0 +1,116 @@
+//! Real settlement files, with facts that were counted independently. They are not part of this project: the tests read the
+//! folder that `SETTLED_REAL_FILES` names, and are ignored without it.
+
+use crate::world::{Engine, World, number, on_both};
+use lab::Error;
+use lab::trials::Suite;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+const FOLDER: &str = "SETTLED_REAL_FILES";
+
+pub(crate) fn add(suite: Suite) -> Suite {
+    if std::env::var_os(FOLDER).is_none() {
+        let missing =
+            || Err::<(), _>(Error::Missing { what: "real settlement files", package: "(none)", looked: FOLDER.to_owned() });
+        // Required only where the folder is promised: a checkout of the project alone has no such files.
+        return if std::env::var_os("SETTLED_REQUIRE_REAL_FILES").is_some() { suite.plain("real files", missing) } else { suite };
+    }
+    let suite = on_both(suite, "real: card settlement batch 380", |world, _| card_batch(world));
+    let suite = on_both(suite, "real: small NACHA file", |world, _| small_nacha(world));
+    on_both(suite, "real: large NACHA file, several instances", large_nacha)
+}
+
+fn real(name: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os(FOLDER).expect("checked above")).join(name)
+}
+
+fn card_batch(world: &World) {
+    let file = real("adyen_settlement_detail_batch_380.csv");
+    let first = world.import(&file, "adyen-settlement-detail");
+    assert_eq!(first["items_accepted"], 228);
+    let batch = &first["batches"][0];
+    assert_eq!(
+        (&batch["business_date"], &batch["state"], &batch["items"]),
+        (&json!("2021-01-07"), &json!("pending"), &json!(228))
+    );
+    assert_eq!(number(&world.json(&["run", "--json"]), "batches_settled"), 1);
+    let report = world.assert_all_settled(1);
+    assert_eq!(report["totals"], json!([{ "currency": "USD", "debits_minor": 11_287_704, "credits_minor": 11_287_704 }]));
+    let shown = world.json(&["batch", "show", &batch["id"].to_string(), "--json"]);
+    let balance = |account: &str| -> i64 {
+        let postings = shown["postings"]
+            .as_array()
+            .expect("postings")
+            .iter()
+            .filter(|p| p["account"].as_str().is_some_and(|a| a.starts_with(account)));
+        postings.map(|p| p["amount_minor"].as_i64().expect("minor") * if p["side"] == "D" { 1 } else { -1 }).sum()
+    };
+    assert_eq!((balance("clearing"), balance("merchant_payable"), balance("bank")), (0, -5_530_807, 5_530_807));
+    // once more changes nothing
+    let again = world.import(&file, "adyen-settlement-detail");
+    assert_eq!(
+        (&again["items_accepted"], &again["items_duplicate"], &again["batches"][0]["already_there"]),
+        (&json!(0), &json!(228), &json!(true))
+    );
+    let second = world.json(&["run", "--json"]);
+    assert_eq!((number(&second, "batches_settled"), number(&second, "batches_already_settled")), (0, 1));
+    assert_eq!(world.assert_all_settled(1), report);
+}
+
+fn small_nacha(world: &World) {
+    let imported = world.import(&real("nacha_20110805A.ach"), "nacha");
+    let warnings = imported["warnings"].to_string();
+    assert!(warnings.contains('5') && warnings.contains('4'), "{warnings}");
+    assert_eq!(imported["items_accepted"], 48);
+    assert_eq!(number(&world.json(&["run", "--json"]), "batches_settled"), 4);
+    assert_totals(&world.assert_all_settled(4), 5_101_200);
+}
+
+fn assert_totals(report: &Value, minor: i64) {
+    assert_eq!(report["totals"], json!([{ "currency": "USD", "debits_minor": minor, "credits_minor": minor }]));
+}
+
+const LARGE_MINOR: i64 = 250_616_998_766;
+
+fn large_nacha(world: &World, engine: Engine) {
+    let world = world.with(&[("SETTLED__LEASE__TTL_MS", "10000")]);
+    let instances = if engine == Engine::Postgres { 3 } else { 2 };
+    let imported = world.import(&real("nacha_2500_batches_502499_entries.ach.gz"), "nacha");
+    assert_eq!(imported["items_accepted"], 502_499);
+    settle_with(&world, instances, 2_500);
+    assert_totals(&world.assert_all_settled(2_500), LARGE_MINOR);
+    // M17: tomorrow's file has the same batch numbers and is another file.
+    let tomorrow = world.import(&a_day_later(&world), "nacha");
+    assert_eq!((&tomorrow["items_accepted"], &tomorrow["items_duplicate"]), (&json!(502_499), &json!(0)));
+    settle_with(&world, instances, 2_500);
+    assert_totals(&world.assert_all_settled(5_000), 2 * LARGE_MINOR);
+}
+
+fn settle_with(world: &World, instances: usize, batches: u64) {
+    let mut running: Vec<_> = (0..instances).map(|i| world.start(&format!("large{i}"), &["run", "--json"])).collect();
+    let mut settled = Vec::new();
+    for instance in &mut running {
+        let did = instance.end_well();
+        settled.push(number(&did, "batches_settled"));
+        assert_eq!(number(&did, "fenced"), 0);
+        assert!(!instance.log().contains("lost:"), "a lease was lost: {}", instance.log());
+    }
+    println!("batches settled by each instance: {settled:?}");
+    assert_eq!(settled.iter().sum::<u64>(), batches);
+    assert!(settled.iter().all(|n| *n > 0), "somebody starved: {settled:?}");
+}
+
+/// The same file, created a day later.
+fn a_day_later(world: &World) -> PathBuf {
+    let mut text = String::new();
+    let file = std::fs::File::open(real("nacha_2500_batches_502499_entries.ach.gz")).expect("the file is there");
+    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    let created = text[23..29].to_owned();
+    let day: u32 = created.parse().expect("YYMMDD");
+    text.replace_range(23..29, &format!("{:06}", day + 1));
+    let path = world.path("tomorrow.ach");
+    std::fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+    path
+}

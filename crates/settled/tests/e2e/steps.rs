@@ -1,0 +1,160 @@
+//! SIGKILL and SIGSTOP at each step of the protocol, three instances: what happens is what the design's table says.
+//!
+//! A freezes (or dies) at a step; B and C start and take everything over; A wakes when they are done. Tags: R1 (a frozen node
+//! loses its claim, wakes, goes on), R4 (rows claimed by the dead), M13 (killed between every pair of steps), L23 (one that lost
+//! stops at the first refusal and reports it).
+
+use crate::world::{Engine, Instance, TTL_MS, World, number, on_both};
+use chrono::{DateTime, Utc};
+use domain::step::Step;
+use lab::trials::Suite;
+use std::time::Duration;
+
+const BATCHES: u64 = 24;
+
+/// What A meets when it wakes after the takeover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meets {
+    /// The run's key: it joins the run, and nothing is left to do.
+    TheKey,
+    /// The lock service: ownership is not proven.
+    NotProven,
+    /// The ledger, when it registers.
+    RefusedAtRegister,
+    /// Its own deadline.
+    ItsDeadline,
+    /// The ledger, when it writes.
+    RefusedAtSettle,
+    /// The lock service, when it releases.
+    NotHeld,
+    /// Nobody could take over: it commits, legally (SQLite has no server to end a frozen client).
+    Commits,
+}
+
+const fn meets(step: Step, engine: Engine) -> Meets {
+    match (step, engine) {
+        (Step::RunPlanned, _) => Meets::TheKey,
+        (Step::LeaseAcquired, _) => Meets::NotProven,
+        (Step::OwnershipProven, _) => Meets::RefusedAtRegister,
+        (Step::FenceRegistered | Step::BatchesClaimed | Step::Settled, _) => Meets::ItsDeadline,
+        (Step::BeforeSettleTx, _) | (Step::InsideSettleTx, Engine::Postgres) => Meets::RefusedAtSettle,
+        (Step::InsideSettleTx, Engine::Sqlite) => Meets::Commits,
+        (Step::BeforeRelease, _) => Meets::NotHeld,
+    }
+}
+
+pub(crate) fn add(mut suite: Suite) -> Suite {
+    for step in Step::ALL {
+        suite = on_both(suite, &format!("R1 SIGSTOP at {step}, woken after the takeover"), move |world, engine| {
+            frozen_and_woken(world, engine, step);
+        });
+        suite = on_both(suite, &format!("M13 R4 SIGKILL at {step}"), move |world, _| killed(world, step));
+    }
+    suite
+}
+
+/// Few units and one batch a transaction: A's unit has more due when A goes.
+fn small_steps(world: &World) -> World {
+    world.with(&[("SETTLED__WORKER__PARTITIONS", "2"), ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "1")])
+}
+
+fn frozen_and_woken(world: &World, engine: Engine, step: Step) {
+    let world = small_steps(world);
+    world.import_sample(u32::try_from(BATCHES).expect("few"), 5);
+    let mut a = world.start("a", &["run", "--json", "--signal-at", &format!("{step}=stop")]);
+    a.wait_stopped();
+    let (mut b, mut c) = (world.start("b", &["run", "--json"]), world.start("c", &["run", "--json"]));
+    if meets(step, engine) == Meets::Commits {
+        // longer than the lease: nobody can write meanwhile, so nobody takes over either
+        std::thread::sleep(Duration::from_millis(TTL_MS + 500));
+        assert!(b.process.ended().expect("a child").is_none() && c.process.ended().expect("a child").is_none());
+        a.process.wake().expect("a child");
+    }
+    let (b_did, c_did) = (b.end_well(), c.end_well());
+    if meets(step, engine) == Meets::NotHeld {
+        // nobody needs its unit any more, so nobody waited for the lease to be over
+        std::thread::sleep(Duration::from_millis(TTL_MS + 500));
+    }
+    if meets(step, engine) != Meets::Commits {
+        a.process.wake().expect("a child");
+    }
+    let a_did = a.end_well();
+    assert_eq!(a_did["run_id"], b_did["run_id"], "one run");
+    let settled: u64 = [&a_did, &b_did, &c_did].iter().map(|did| number(did, "batches_settled")).sum();
+    assert_eq!(settled, BATCHES, "each once: {a_did} {b_did} {c_did}");
+    world.assert_all_settled(BATCHES);
+    judge(meets(step, engine), &world, &a, number(&a_did, "fenced"));
+    if engine == Engine::Postgres
+        && matches!(meets(step, engine), Meets::RefusedAtRegister | Meets::RefusedAtSettle | Meets::ItsDeadline)
+    {
+        assert_takeover_in_time(&a, &[&b, &c]);
+    }
+}
+
+fn judge(meets: Meets, world: &World, a: &Instance, fenced: u64) {
+    let (rejections, log) = (world.rejections(), a.log());
+    let refused_at = |operation: &str| {
+        assert!(
+            fenced > 0 && rejections.iter().all(|refused| refused == operation) && !rejections.is_empty(),
+            "{rejections:?} {log}"
+        );
+        assert_eq!(log.matches("fenced: a newer holder").count(), 1, "said once, and nothing more is tried: {log}");
+    };
+    let never_refused = |words: &str| {
+        assert!(fenced == 0 && rejections.is_empty(), "{rejections:?} {log}");
+        assert!(words.is_empty() || log.contains(words), "no {words:?} in {log}");
+    };
+    match meets {
+        Meets::TheKey | Meets::Commits => never_refused(""),
+        Meets::NotProven => never_refused("not proven"),
+        Meets::ItsDeadline => never_refused("stopped by its own deadline"),
+        Meets::NotHeld => never_refused("not held any more"),
+        Meets::RefusedAtRegister => refused_at("register"),
+        Meets::RefusedAtSettle => refused_at("settle"),
+    }
+}
+
+/// The unit of the frozen one is registered by another within TTL + 1 s.
+fn assert_takeover_in_time(a: &Instance, others: &[&Instance]) {
+    let at = |event: &serde_json::Value| {
+        event["timestamp"].as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok()).expect("a timestamp")
+    };
+    let frozen = at(&a.wait_for("signalling this process"));
+    let of = |instance: &Instance| {
+        instance.events().into_iter().filter(|event| event["message"].as_str().is_some_and(|m| m.starts_with("registered")))
+    };
+    let unit_of = |event: &serde_json::Value| event["unit"].as_i64();
+    let a_unit = of(a).last().as_ref().and_then(unit_of);
+    let mut takeovers: Vec<DateTime<Utc>> = others
+        .iter()
+        .flat_map(|other| of(other))
+        // before A registered, its unit is not in its log: then the last takeover is the one
+        .filter(|event| a_unit.is_none() || unit_of(event) == a_unit)
+        .map(|event| at(&event))
+        .collect();
+    takeovers.sort();
+    let taken = if a_unit.is_some() { takeovers.first() } else { takeovers.last() };
+    let after = (*taken.expect("somebody took over") - frozen).num_milliseconds();
+    println!("takeover after {after} ms, TTL {TTL_MS} ms");
+    assert!(after <= i64::try_from(TTL_MS).expect("small") + 1_000, "taken over after {after} ms");
+}
+
+fn killed(world: &World, step: Step) {
+    let world = small_steps(world);
+    world.import_sample(u32::try_from(BATCHES).expect("few"), 5);
+    let mut a = world.start("a", &["run", "--json", "--signal-at", &format!("{step}=kill")]);
+    let (code, _) = a.end();
+    assert_eq!(code, -1, "killed: {}", a.log());
+    let (mut b, mut c) = (world.start("b", &["run", "--json"]), world.start("c", &["run", "--json"]));
+    let (b_did, c_did) = (b.end_well(), c.end_well());
+    let settled = number(&b_did, "batches_settled") + number(&c_did, "batches_settled");
+    // What A committed before it died stays settled; the others do the rest, once.
+    let by_a = match step {
+        Step::Settled => 1,
+        Step::BeforeRelease => BATCHES - settled,
+        _ => 0,
+    };
+    assert_eq!(settled + by_a, BATCHES, "{b_did} {c_did}");
+    world.assert_all_settled(BATCHES);
+    assert!(world.rejections().is_empty(), "the dead write nothing");
+}
