@@ -7,6 +7,8 @@
 //! The clock is the host's: SQLite has no other. The limits of a transaction are ignored, because there is no server to end a
 //! frozen client (what happens then is written in [`gate`]). Arrays travel as JSON and are spread by `json_each`.
 
+#[cfg(test)]
+mod cancel;
 mod claim;
 mod fence;
 mod gate;
