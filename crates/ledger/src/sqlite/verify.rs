@@ -9,11 +9,15 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeMap;
 
 /// The triggers of each table, and that they still refuse. A trigger cannot be switched off here, only dropped or replaced.
-const TRIGGERS: &str = "SELECT concat('table ', n.value, ' lacks its trigger ', n.value, w.value) AS detail
-    FROM json_each($1) n CROSS JOIN json_each('[\"_no_update\", \"_no_delete\", \"_no_replace\"]') w
-    WHERE NOT EXISTS (SELECT 1 FROM sqlite_master t WHERE t.type = 'trigger' AND t.tbl_name = n.value
-        AND t.name = concat(n.value, w.value) AND instr(t.sql, 'RAISE(ABORT') > 0)
-    ORDER BY n.value, w.value LIMIT 6";
+const TRIGGERS: &str = "WITH needed (tbl, name) AS (
+        SELECT n.value, concat(n.value, w.value)
+        FROM json_each($1) n CROSS JOIN json_each('[\"_no_update\", \"_no_delete\", \"_no_replace\"]') w
+        UNION ALL SELECT 'journal_entry', 'journal_entry_no_replace_payout'
+    )
+    SELECT concat('table ', tbl, ' lacks its trigger ', name) AS detail FROM needed n
+    WHERE NOT EXISTS (SELECT 1 FROM sqlite_master t WHERE t.type = 'trigger' AND t.tbl_name = n.tbl AND t.name = n.name
+        AND instr(t.sql, 'RAISE(ABORT') > 0)
+    ORDER BY tbl, name LIMIT 6";
 
 /// The totals in two halves of 32 bits each: `sum` fails where a total leaves 64, and a heading may.
 const TOTALS: &str = "SELECT e.currency,

@@ -7,6 +7,7 @@
 
 #[macro_use]
 mod fixture;
+mod append_only;
 mod claim;
 mod fence;
 mod import;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 11] = [
+const EVERY: [&[Named]; 12] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -35,11 +36,14 @@ const EVERY: [&[Named]; 11] = [
     row_lock::EVERY,
     operate::EVERY,
     verify::EVERY,
+    append_only::EVERY,
     start::EVERY,
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 2] = [in_flight::POSTGRES, verify::POSTGRES];
+const POSTGRES: [&[Named]; 2] = [in_flight::POSTGRES, append_only::POSTGRES];
+/// About what only SQLite has: statements that replace a row.
+const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
 
 fn main() -> ExitCode {
     // a test may start this program again, as another process on the same ledger
@@ -52,6 +56,9 @@ fn main() -> ExitCode {
     }
     for (name, test) in POSTGRES.into_iter().flatten().copied() {
         suite = on_postgres(suite, name, test);
+    }
+    for (name, test) in SQLITE.into_iter().flatten().copied() {
+        suite = on_sqlite(suite, name, test);
     }
     suite.run()
 }

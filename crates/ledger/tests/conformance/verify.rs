@@ -1,3 +1,284 @@
-use crate::fixture::Named;
-pub const EVERY: &[Named] = &[];
-pub const POSTGRES: &[Named] = &[];
+//! The oracle: it says yes to good books, and to one corrupted row it says no by exactly the name of what is broken.
+
+use crate::fixture::{Books, Named, Place, UNIT, batch, batches, day, holder, operator};
+use domain::batch::BatchState;
+use domain::ids::BatchId;
+use domain::item::ItemKind;
+use domain::totals::{Declared, Remits};
+use ledger::Guard;
+use ledger::verify::CHECKS;
+use std::collections::BTreeSet;
+
+pub const EVERY: &[Named] = tests![
+    good_books_hold,
+    headings_say_what_there_is,
+    totals_may_leave_64_bits,
+    many_contradictions_are_cut_short,
+    entry_balances,
+    entry_equals_items,
+    one_live_entry_per_settled,
+    no_entry_otherwise,
+    stripes_equal_postings,
+    clearing_equals_rows_minus_remittance,
+    identity_live_of_a_line,
+    identity_live_of_an_identity,
+    one_live_revision,
+    states_legal,
+    fence_monotone_per_unit,
+    fence_monotone_against_the_registered,
+    reversal_exact,
+    payout_equals_postings,
+    append_only_triggers,
+    totals_bound_to_the_lines,
+    totals_bound_to_the_declared,
+    totals_bound_by_a_break,
+];
+
+/// Books with something of everything: both fee modes, currencies, differences of each kind, and every state.
+async fn books_of_everything(place: &Place) -> Books {
+    let books = place.open().await;
+    let declared = |minor| Declared { net_minor: Some(minor), ..Declared::default() };
+    let broken = |name: &str| batch(name).charge("anna", 10_00, 30).remittance(9_00).remits(Remits::ByLine, 5);
+    let accepted = books.take_in(&[broken("accepted")]).await[0];
+    books.ledger.accept_batch(accepted, &operator()).await.expect("accepted");
+    let cancelled = books.take_in(&batches(1)).await[0];
+    books.ledger.cancel_batch(cancelled, &operator()).await.expect("cancelled");
+    let drafts = [
+        batch("withheld").charge("anna", 10_00, 30).charge("bert", 5_00, 5_00).line("EUR", ItemKind::Refund, "anna", -3_00, -10),
+        batch("charged").charge("anna", 10_00, 30).charge("bert", 5_00, 10).line("EUR", ItemKind::Fee, "anna", -25, 0).charged(),
+        batch("rounded")
+            .line("JPY", ItemKind::Charge, "anna", 500, 3)
+            .declares("JPY", declared(495))
+            .remits(Remits::DeclaredNet, 2),
+        batch("zero").charge("anna", 0, 0),
+    ];
+    let (stamp, tomorrow) = (books.hold(UNIT).await, day().succ_opt().expect("a day"));
+    let ids = books.take_in(&drafts).await;
+    books.claim(stamp, 10).await;
+    books.settle(stamp, &[&[accepted][..], &ids].concat()).await.expect("settled");
+    let taken_back = books.settled(&[batch("taken back").line("CHF", ItemKind::Charge, "carl", 7_00, 0)]).await[0];
+    reverse(&books, taken_back, 7_00).await;
+    books.raw.corrupt(&state_reversed(taken_back)).await;
+    books.take_in(&[batch("pending").charge("anna", 1, 0).on(tomorrow), broken("broken")]).await;
+    books.assert_books_hold().await;
+    books
+}
+
+/// A reversal of all, or of a part: its entry, postings and the operators' stripes. (Each in a currency of its own.)
+async fn reverse(books: &Books, id: BatchId, amount: i64) {
+    let sql = format!(
+        "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, reverses_entry_id)
+            SELECT 'reverse:' || batch_id || ':1:' || currency, 'reverse', batch_id, currency, -1, id
+            FROM journal_entry WHERE batch_id = {id};
+        INSERT INTO posting (entry_id, account_id, side, amount_minor)
+            SELECT r.id, p.account_id, CASE p.side WHEN 'D' THEN 'C' ELSE 'D' END, {amount}
+            FROM journal_entry r JOIN posting p ON p.entry_id = r.reverses_entry_id WHERE r.batch_id = {id};
+        INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
+            SELECT account_id, -1, CASE side WHEN 'D' THEN {amount} ELSE 0 END, CASE side WHEN 'C' THEN {amount} ELSE 0 END
+            FROM posting WHERE entry_id = (SELECT id FROM journal_entry WHERE batch_id = {id} AND kind = 'reverse')"
+    );
+    books.raw.run(&sql).await.expect("a reversal");
+}
+
+fn state_reversed(id: BatchId) -> String {
+    format!("UPDATE settlement_batch SET state = 'reversed' WHERE id = {id}; DELETE FROM settled_item WHERE batch_id = {id}")
+}
+
+/// Exactly one check fails, and says something of `about`.
+async fn assert_only(books: &Books, id: &str, about: &str) {
+    let report = books.ledger.verify().await.expect("a report");
+    let failed: Vec<_> = report.checks.iter().filter(|check| !check.ok).collect();
+    assert_eq!(failed.iter().map(|check| check.id).collect::<Vec<_>>(), [id], "{failed:#?}");
+    assert!(failed[0].detail.contains(about), "{about:?} is not in {:?}", failed[0].detail);
+    assert!(!report.ok);
+}
+
+/// Corrupts and looks.
+async fn corrupted(place: Place, sql: &str, id: &str, about: &str) {
+    let books = books_of_everything(&place).await;
+    books.raw.corrupt(sql).await;
+    assert_only(&books, id, about).await;
+}
+
+/// The row of a batch, in SQL.
+fn row_of(name: &str) -> String {
+    format!("(SELECT id FROM settlement_batch WHERE external_batch_id = '{name}')")
+}
+
+async fn good_books_hold(place: Place) {
+    let books = books_of_everything(&place).await;
+    let report = books.ledger.verify().await.expect("a report");
+    assert_eq!(report.checks.iter().map(|check| check.id).collect::<Vec<_>>(), CHECKS.map(|(id, ..)| id));
+    assert!(report.checks.iter().all(|check| check.ok && !check.detail.is_empty()));
+    assert_eq!(CHECKS.iter().map(|(id, ..)| id).collect::<BTreeSet<_>>().len(), 14);
+}
+
+async fn headings_say_what_there_is(place: Place) {
+    let books = books_of_everything(&place).await;
+    let report = books.ledger.verify().await.expect("a report");
+    let expected = [
+        (BatchState::Pending, 1),
+        (BatchState::Settled, 5),
+        (BatchState::Broken, 1),
+        (BatchState::Cancelled, 1),
+        (BatchState::Reversed, 1),
+    ];
+    assert_eq!((report.batches, report.journal_entries), (expected.into(), 6));
+    let currencies: Vec<_> = report.totals.iter().map(|total| (total.currency.as_str(), total.debits_minor)).collect();
+    assert_eq!((currencies[0], currencies[1].0, currencies[2].0), (("CHF", 14_00), "EUR", "JPY"));
+    assert!(report.totals.iter().all(|total| total.debits_minor == total.credits_minor));
+}
+
+/// Two units, so that no stripe leaves them.
+async fn totals_may_leave_64_bits(place: Place) {
+    let books = place.open_as(2, Guard::RowLock).await;
+    let huge = |name: &str| batch(name).charge(name, i64::MAX, 0);
+    let ids = books.take_in(&[huge("B0"), huge("B1"), huge("B2"), huge("B3")]).await;
+    let mut units = BTreeSet::new();
+    for id in ids {
+        if units.insert(books.ledger.batch(id).await.expect("the batch").row.unit) {
+            books.settle_row_locked(holder(), &[id]).await;
+        }
+    }
+    assert_eq!(units.len(), 2);
+    let report = books.ledger.verify().await.expect("a report");
+    assert!(report.ok, "{report:#?}");
+    assert_eq!(report.totals[0].debits_minor, 2 * i128::from(i64::MAX));
+}
+
+async fn many_contradictions_are_cut_short(place: Place) {
+    let books = place.open().await;
+    books.take_in(&batches(9)).await;
+    books.raw.corrupt("UPDATE settlement_batch SET state = 'broken'").await;
+    assert_only(&books, "states_legal", "; and more").await;
+}
+
+async fn entry_balances(place: Place) {
+    let one_sided = "INSERT INTO journal_entry (entry_key, kind, currency, unit) VALUES ('by hand', 'payout', 'EUR', -1);
+        INSERT INTO posting (entry_id, account_id, side, amount_minor)
+            SELECT e.id, a.id, 'D', 100 FROM journal_entry e, account a WHERE entry_key = 'by hand' AND code = 'bank' AND a.currency = 'EUR';
+        INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
+            SELECT id, -1, 100, 0 FROM account WHERE code = 'bank' AND currency = 'EUR'";
+    corrupted(place, one_sided, "entry_balances", "by hand").await;
+}
+
+async fn entry_equals_items(place: Place) {
+    let other = format!("UPDATE batch_item SET merchant = 'bert' WHERE merchant = 'anna' AND batch_id = {}", row_of("charged"));
+    corrupted(place, &other, "entry_equals_items", "merchant_payable:bert").await;
+}
+
+async fn one_live_entry_per_settled(place: Place) {
+    let books = books_of_everything(&place).await;
+    let id = books.settled(&[batch("G").line("GBP", ItemKind::Charge, "anna", 7_00, 0)]).await[0];
+    reverse(&books, id, 7_00).await;
+    assert_only(&books, "one_live_entry_per_settled", &format!("batch {id} GBP: 0 standing entries")).await;
+}
+
+async fn no_entry_otherwise(place: Place) {
+    let books = books_of_everything(&place).await;
+    let id = books.settled(&[batch("G").charge("anna", 7_00, 0)]).await[0];
+    books.raw.corrupt(&state_reversed(id)).await;
+    assert_only(&books, "no_entry_otherwise", &format!("batch {id} is reversed")).await;
+}
+
+async fn stripes_equal_postings(place: Place) {
+    let sql = "UPDATE account_balance SET debit_minor = debit_minor + 1
+        WHERE account_id = (SELECT id FROM account WHERE code = 'bank' AND currency = 'JPY')";
+    corrupted(place, sql, "stripes_equal_postings", "account bank JPY").await;
+}
+
+/// The other checks see every amount that is posted. What only this one sees is a rule that the batch was settled by and is not
+/// the one it says now.
+async fn clearing_equals_rows_minus_remittance(place: Place) {
+    let books = books_of_everything(&place).await;
+    books.raw.drop_check("settlement_batch", "settlement_batch_fee_mode_check").await;
+    books.raw.corrupt("UPDATE settlement_batch SET fee_mode = 'unknown' WHERE external_batch_id = 'withheld'").await;
+    assert_only(&books, "clearing_equals_rows_minus_remittance", "EUR: clearing").await;
+}
+
+async fn identity_live_of_a_line(place: Place) {
+    let sql = "DELETE FROM settled_item WHERE dedupe_key = 'charged/1'";
+    corrupted(place, sql, "identity_live", "does not hold charged/1").await;
+}
+
+async fn identity_live_of_an_identity(place: Place) {
+    let sql = format!(
+        "INSERT INTO settled_item (source, dedupe_key, batch_id, line_no) VALUES ('acquirer', 'x', {}, 1)",
+        row_of("B0000")
+    );
+    corrupted(place, &sql, "identity_live", "which is cancelled").await;
+}
+
+async fn one_live_revision(place: Place) {
+    let sql = "DROP INDEX settlement_batch_one_live;
+        INSERT INTO settlement_batch (source, external_batch_id, revision, import_file_id, first_line, digest, business_date, fee_mode,
+            unit, state, items)
+        SELECT source, external_batch_id, 2, import_file_id, first_line, digest, business_date, fee_mode, unit, 'pending', 0
+        FROM settlement_batch WHERE external_batch_id = 'charged'";
+    corrupted(place, sql, "one_live_revision", "charged: 2 live revisions").await;
+}
+
+async fn states_legal(place: Place) {
+    let sql = "UPDATE settlement_batch SET settled_at = (SELECT min(settled_at) FROM settlement_batch)
+        WHERE external_batch_id = 'pending'";
+    corrupted(place, sql, "states_legal", "is pending with settled_at").await;
+}
+
+async fn fence_monotone_per_unit(place: Place) {
+    let sql = "UPDATE journal_entry SET fence_token = 0 WHERE batch_id = (SELECT max(batch_id) FROM journal_entry)
+        AND kind = 'settle'";
+    corrupted(place, sql, "fence_monotone_per_unit", "fence 1.0 after 1.").await;
+}
+
+async fn fence_monotone_against_the_registered(place: Place) {
+    let sql = "UPDATE unit_fence SET token = token - 1";
+    corrupted(place, sql, "fence_monotone_per_unit", "above the registered").await;
+}
+
+async fn reversal_exact(place: Place) {
+    let books = books_of_everything(&place).await;
+    let id = books.settled(&[batch("G").line("GBP", ItemKind::Charge, "anna", 7_00, 0)]).await[0];
+    reverse(&books, id, 6_99).await;
+    books.raw.corrupt(&state_reversed(id)).await;
+    assert_only(&books, "reversal_exact", &format!("reverse:{id}:1:GBP")).await;
+}
+
+async fn payout_equals_postings(place: Place) {
+    let books = books_of_everything(&place).await;
+    let sql = format!(
+        "INSERT INTO payout (merchant, currency, run_id, idempotency_key, amount_minor, state)
+            VALUES ('anna', 'EUR', {}, 'payout:1', 100, 'created')",
+        books.run
+    );
+    books.raw.corrupt(&sql).await;
+    assert_only(&books, "payout_equals_postings", "cut: 100, booked 0").await;
+}
+
+async fn append_only_triggers(place: Place) {
+    let books = place.open().await;
+    let triggers = books.raw.triggers().await;
+    let tables: BTreeSet<_> = triggers.iter().map(|trigger| trigger.table.as_str()).collect();
+    assert_eq!(Vec::from_iter(tables), ledger::verify::APPEND_ONLY);
+    assert!(triggers.len() >= 10, "{triggers:?}");
+    for trigger in triggers {
+        books.raw.run(&trigger.off).await.expect("switched off");
+        assert_only(&books, "append_only_triggers", &format!("table {} lacks its trigger {}", trigger.table, trigger.name)).await;
+        books.raw.run(&trigger.on).await.expect("switched on");
+    }
+    books.assert_books_hold().await;
+}
+
+async fn totals_bound_to_the_lines(place: Place) {
+    let sql = format!("UPDATE batch_total SET credit_minor = credit_minor + 1 WHERE batch_id = {}", row_of("withheld"));
+    corrupted(place, &sql, "totals_bound", "stored totals are not those of its lines").await;
+}
+
+async fn totals_bound_to_the_declared(place: Place) {
+    let sql = format!("UPDATE batch_total SET declared_gross_minor = 1 WHERE batch_id = {}", row_of("charged"));
+    corrupted(place, &sql, "totals_bound", "does not bind").await;
+}
+
+async fn totals_bound_by_a_break(place: Place) {
+    let sql = "UPDATE settlement_batch SET break_reason = 'it did not foot' WHERE external_batch_id = 'charged'";
+    corrupted(place, sql, "totals_bound", "that nobody accepted").await;
+}
