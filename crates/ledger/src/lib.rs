@@ -37,7 +37,7 @@ use domain::run::RunKey;
 use domain::step::Probe;
 use domain::unit::Unit;
 use import::{ImportOutcome, Staged};
-use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, SourceRow, Status};
+use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -161,6 +161,9 @@ pub trait Fences: Send + Sync {
 
     /// Every source that was ever adopted, the newest first.
     async fn sources(&self) -> Result<Vec<SourceRow>, LedgerError>;
+
+    /// Refused writes, the newest first.
+    async fn rejections(&self, limit: u32) -> Result<Vec<RejectionRow>, LedgerError>;
 }
 
 /// A write that the ledger refused because of its fence.

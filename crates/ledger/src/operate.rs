@@ -149,6 +149,23 @@ pub struct FenceRow {
     pub registered_at: Option<DateTime<Utc>>,
 }
 
+/// A write that the ledger refused because of its fence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RejectionRow {
+    /// When.
+    pub rejected_at: DateTime<Utc>,
+    /// `register`, `claim`, `settle` or `release`.
+    pub operation: String,
+    /// The unit.
+    pub unit: Unit,
+    /// The batch, where it was for one.
+    pub batch: Option<BatchId>,
+    /// Who tried.
+    pub stamp: Stamp,
+    /// Who held the unit by then.
+    pub newer: Stamp,
+}
+
 /// A source of tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceRow {

@@ -1,12 +1,14 @@
 //! Tokens, sources, and the newest holder of each unit.
 
 use super::{PostgresLedger, stamp};
-use crate::operate::{FenceRow, Operator, SourceRow};
+use crate::operate::{FenceRow, Operator, RejectionRow, SourceRow};
 use crate::{Fences, LedgerError, Rejection};
 use async_trait::async_trait;
-use domain::fence::Stamp;
+use domain::fence::{Fence, Stamp};
+use domain::ids::{BatchId, HolderId};
 use domain::unit::Unit;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 
 /// The first source of a ledger is adopted by asking; two that ask at once meet on the primary key.
 const ADOPT_FIRST: &str = "INSERT INTO fence_source (generation, source, reason, adopted_by)
@@ -35,12 +37,19 @@ const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = $1, token = 0,
 const FENCES: &str = "SELECT unit, generation, token, holder, registered_at FROM unit_fence
     WHERE unit < (SELECT partitions FROM ledger_meta) ORDER BY unit";
 const SOURCES: &str = "SELECT generation, source, reason, adopted_by, adopted_at FROM fence_source ORDER BY generation DESC";
+const REJECTIONS: &str =
+    "SELECT rejected_at, operation, unit, batch_id, generation, token, holder, stored_generation, stored_token,
+        stored_holder FROM fence_rejection ORDER BY id DESC LIMIT $1";
 
 #[async_trait]
 impl Fences for PostgresLedger {
     async fn generation(&self, source: &str) -> Result<i64, LedgerError> {
-        sqlx::query(ADOPT_FIRST).bind(source).execute(&self.pool).await?;
-        let row = sqlx::query(NEWEST_SOURCE).fetch_one(&self.pool).await?;
+        let mut newest = sqlx::query(NEWEST_SOURCE).fetch_optional(&self.pool).await?;
+        if newest.is_none() {
+            sqlx::query(ADOPT_FIRST).bind(source).execute(&self.pool).await?;
+            newest = sqlx::query(NEWEST_SOURCE).fetch_optional(&self.pool).await?;
+        }
+        let row = newest.ok_or(sqlx::Error::RowNotFound)?;
         let (generation, newest): (i64, String) = (row.try_get("generation")?, row.try_get("source")?);
         if newest == source {
             return Ok(generation);
@@ -118,4 +127,21 @@ impl Fences for PostgresLedger {
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
+
+    async fn rejections(&self, limit: u32) -> Result<Vec<RejectionRow>, LedgerError> {
+        let rows = sqlx::query(REJECTIONS).bind(i64::from(limit)).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(rejection).collect::<Result<_, _>>()?)
+    }
+}
+
+fn rejection(row: &PgRow) -> Result<RejectionRow, sqlx::Error> {
+    let fence = Fence { generation: row.try_get("stored_generation")?, token: row.try_get("stored_token")? };
+    Ok(RejectionRow {
+        rejected_at: row.try_get("rejected_at")?,
+        operation: row.try_get("operation")?,
+        unit: Unit(row.try_get("unit")?),
+        batch: row.try_get::<Option<i64>, _>("batch_id")?.map(BatchId),
+        stamp: stamp(row)?,
+        newer: Stamp { fence, holder: HolderId(row.try_get("stored_holder")?) },
+    })
 }

@@ -102,9 +102,10 @@ impl PostgresLedger {
         }
         set_limits(&mut tx, work.limits, work.limits.total.saturating_sub(begun.elapsed())).await?;
         post_effects(&mut tx, &settled).await?;
-        probe.at(Step::InsideSettleTx);
+        let settled: Vec<BatchId> = settled.into_iter().map(BatchId).collect();
+        probe.at_with(Step::InsideSettleTx, &settled);
         tx.commit().await?;
-        Ok(settled.into_iter().map(BatchId).collect())
+        Ok(settled)
     }
 
     /// What became of the batches that a settle transaction did not return, or whose reply was lost.

@@ -1,10 +1,11 @@
 //! Tokens, sources, and the newest holder of each unit.
 
-use super::{SqliteLedger, stamp};
-use crate::operate::{FenceRow, Operator, SourceRow};
+use super::{SqliteLedger, stamp, uuid};
+use crate::operate::{FenceRow, Operator, RejectionRow, SourceRow};
 use crate::{Fences, LedgerError, Rejection};
 use async_trait::async_trait;
-use domain::fence::Stamp;
+use domain::fence::{Fence, Stamp};
+use domain::ids::{BatchId, HolderId};
 use domain::unit::Unit;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -37,6 +38,9 @@ const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = $1, token = 0,
 const FENCES: &str = "SELECT unit, generation, token, holder, registered_at FROM unit_fence
     WHERE unit < (SELECT partitions FROM ledger_meta) ORDER BY unit";
 const SOURCES: &str = "SELECT generation, source, reason, adopted_by, adopted_at FROM fence_source ORDER BY generation DESC";
+const REJECTIONS: &str =
+    "SELECT rejected_at, operation, unit, batch_id, generation, token, holder, stored_generation, stored_token,
+        stored_holder FROM fence_rejection ORDER BY id DESC LIMIT $1";
 
 #[async_trait]
 impl Fences for SqliteLedger {
@@ -130,4 +134,21 @@ impl Fences for SqliteLedger {
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
+
+    async fn rejections(&self, limit: u32) -> Result<Vec<RejectionRow>, LedgerError> {
+        let rows = sqlx::query(REJECTIONS).bind(i64::from(limit)).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(rejection).collect::<Result<_, _>>()?)
+    }
+}
+
+fn rejection(row: &SqliteRow) -> Result<RejectionRow, sqlx::Error> {
+    let fence = Fence { generation: row.try_get("stored_generation")?, token: row.try_get("stored_token")? };
+    Ok(RejectionRow {
+        rejected_at: row.try_get("rejected_at")?,
+        operation: row.try_get("operation")?,
+        unit: Unit(row.try_get("unit")?),
+        batch: row.try_get::<Option<i64>, _>("batch_id")?.map(BatchId),
+        stamp: stamp(row)?,
+        newer: Stamp { fence, holder: HolderId(uuid(row, "stored_holder")?) },
+    })
 }

@@ -1,13 +1,21 @@
 //! The queue of writers in front of the SQLite file. Needs `error.rs`.
 //!
 //! SQLite lets one connection write and has no queue: whoever waits polls for the lock in growing pauses, and a busy process
-//! takes it again between two looks (a settle loop let another process commit once against 1,323 times). So every writer of
-//! this program first takes a lock of the operating system, whose waiters are woken when it is released.
+//! takes it again between two looks. So every writer of this program first takes a lock of the operating system, whose waiters
+//! are woken when it is released.
 //!
-//! That alone does not help: the one who released it is running and takes it again before the one who was woken gets a
-//! processor. Hence a turnstile: one waits for the gate *while holding* the turnstile, so that whoever comes again stands
-//! behind him. Within a process a fair mutex comes first, so that processes take turns and not tasks, and at most one thread
-//! of a process waits in the kernel.
+//! Who then runs first, the one who was woken or the one who released it and comes again, is up to the scheduler. Hence a
+//! turnstile: one waits for the gate *while holding* the turnstile, so whoever comes again stands behind him. Two processes that
+//! did nothing but mint tokens for four seconds, on a machine with four times more work than processors:
+//!
+//! | in front of the file | commits | longest wait |
+//! |---|---|---|
+//! | nothing | 346 : 1 | 4 s |
+//! | the gate | 247 : 172 | 0.25 s |
+//! | turnstile and gate | 206 : 205 | 0.07 s |
+//!
+//! Within a process a fair mutex comes first, so that processes take turns and not tasks, and at most one thread of a process
+//! waits in the kernel.
 //!
 //! The gate is a courtesy: that one transaction writes at a time is SQLite's own doing, also against programs that ignore
 //! the gate. There is no server to end a frozen client. A process that is frozen inside a write transaction stops every writer
@@ -93,7 +101,7 @@ mod tests {
         (folder, file)
     }
 
-    /// R15: two busy writers, each with a queue of its own as two processes have, share. Fails without the turnstile.
+    /// R15: two busy writers, each with a queue of its own as two processes have, share.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn r15_two_busy_writers_share() {
         let (_folder, file) = place();
