@@ -19,7 +19,7 @@ fn valid(name: &str) -> Vec<u8> {
     match name {
         "canonical-csv" => sample::canonical(3, 6, date(), 5),
         "canonical-ndjson" => sample::canonical_ndjson(3, 6, date(), 5),
-        "adyen-settlement-detail" => sample::adyen(6, 2, 5),
+        "adyen-settlement-detail" => sample::settlement_detail(6, 2, 5),
         _ => sample::nacha(3, 4, date(), 5),
     }
     .into_bytes()

@@ -159,7 +159,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn the_wrong_profile_is_said_at_once() {
     let (csv, ndjson) = (sample::canonical(1, 3, date(), 1), sample::canonical_ndjson(1, 3, date(), 1));
-    let (adyen, nacha) = (sample::adyen(3, 1, 1), sample::nacha(1, 3, date(), 1));
+    let (adyen, nacha) = (sample::settlement_detail(3, 1, 1), sample::nacha(1, 3, date(), 1));
     refused(&ndjson, "adyen-settlement-detail", 1, "choose the profile of this file");
     for other in [&csv, &nacha] {
         refused(other, "adyen-settlement-detail", 1, "has no column \"Type\" (profile adyen-settlement-detail expects it)");
@@ -178,7 +178,7 @@ fn the_wrong_profile_is_said_at_once() {
 fn a_row_that_was_cut_is_refused() {
     refused(csv("b,2026-03-02,charge,m,EUR,5.0"), "canonical-csv", 2, "the row has 6 fields, the header 8");
     refused(csv(&ROW.replace(",x", ",x,y")), "canonical-csv", 2, "the row has 9 fields");
-    let adyen = sample::adyen(30, 1, 1);
+    let adyen = sample::settlement_detail(30, 1, 1);
     let cut = &adyen[..adyen.len() - 40];
     refused(cut, "adyen-settlement-detail", 33, "fields, the header 25");
     refused("batch_id,batch_id\n", "canonical-csv", 1, "no column \"kind\"");

@@ -10,7 +10,7 @@ use intake::{Profile, sample};
 const ADYEN: &str = "adyen-settlement-detail";
 
 fn adyen() -> String {
-    sample::adyen(20, 1, 7)
+    sample::settlement_detail(20, 1, 7)
 }
 
 /// The sample with one line changed: the first that contains `marker`, by `change`.
@@ -49,7 +49,7 @@ fn a_missing_or_wrong_payout_breaks_the_batch() {
 /// Rows of several batches in any order: each is the batch it would be alone.
 #[test]
 fn batches_may_be_interleaved() {
-    let text = sample::adyen(20, 3, 7);
+    let text = sample::settlement_detail(20, 3, 7);
     let (header, rows) = text.split_once('\n').unwrap();
     let mut rows: Vec<_> = rows.lines().collect();
     let third = rows.len() / 3;
@@ -87,7 +87,7 @@ fn a_row_that_breaks_a_check_is_named() {
 /// A file that breaks a check on every row must not fill the memory with sentences.
 #[test]
 fn m5_sentences_are_bounded() {
-    let text = sample::adyen(500, 1, 7);
+    let text = sample::settlement_detail(500, 1, 7);
     let swapped = text.replacen("Gross Debit (GC),Gross Credit (GC)", "Gross Credit (GC),Gross Debit (GC)", 1);
     let sentences = breaks(&swapped);
     assert_eq!((sentences.len(), sentences[20].as_str()), (21, "and 480 more"));
@@ -122,7 +122,7 @@ fn an_unknown_type_is_named_with_its_line() {
 
 #[test]
 fn the_same_text_in_another_batch_is_no_duplicate() {
-    let (_, items) = good(sample::adyen(1, 6, 7), ADYEN);
+    let (_, items) = good(sample::settlement_detail(1, 6, 7), ADYEN);
     let fees: Vec<_> = items.iter().filter(|s| s.item.kind == ItemKind::Fee).map(|s| &s.item.dedupe_key).collect();
     assert_eq!(fees.len(), 6);
     assert!(fees.iter().zip(fees.iter().skip(1)).all(|(one, other)| one != other), "{fees:?}");

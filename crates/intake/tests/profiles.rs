@@ -20,7 +20,7 @@ fn changed(from: &str, to: &str, says: &str) {
 #[test]
 fn every_built_in_profile_makes_sense() {
     let names: Vec<_> = Profile::names().collect();
-    assert_eq!(names, ["canonical-csv", "canonical-ndjson", "adyen-settlement-detail", "nacha"]);
+    assert_eq!(names, ["adyen-settlement-detail", "canonical-csv", "canonical-ndjson", "nacha"]);
     for name in names {
         assert_eq!(Profile::named(name).unwrap().name, name);
     }
@@ -35,7 +35,7 @@ fn a_profile_is_loaded_by_name_or_path() {
     std::fs::write(&path, canonical()).unwrap();
     assert_eq!(Profile::load(path.to_str().unwrap()).unwrap().name, "mine");
     let missing = Profile::load("no-such-profile").unwrap_err().to_string();
-    assert!(missing.contains("built-in profile (canonical-csv, canonical-ndjson"), "{missing}");
+    assert!(missing.contains("built-in profile (adyen-settlement-detail, canonical-csv, canonical-ndjson"), "{missing}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn foots(text: &str, profile: &str, batches: usize) -> domain::summary::FileSumm
 
 #[test]
 fn every_sample_foots() {
-    let summary = foots(&sample::adyen(40, 3, 7), "adyen-settlement-detail", 3);
+    let summary = foots(&sample::settlement_detail(40, 3, 7), "adyen-settlement-detail", 3);
     assert_eq!(summary.items, 3 * 42);
     foots(&sample::nacha(7, 12, date(), 7), "nacha", 7);
     foots(&sample::canonical(6, 50, date(), 7), "canonical-csv", 6);
@@ -48,7 +48,7 @@ fn the_same_batch_as_csv_and_as_ndjson_is_the_same_batch() {
 
 #[test]
 fn samples_are_reproducible() {
-    assert_eq!(sample::adyen(40, 3, 7), sample::adyen(40, 3, 7));
-    assert_ne!(sample::adyen(40, 3, 7), sample::adyen(40, 3, 8));
+    assert_eq!(sample::settlement_detail(40, 3, 7), sample::settlement_detail(40, 3, 7));
+    assert_ne!(sample::settlement_detail(40, 3, 7), sample::settlement_detail(40, 3, 8));
     assert_eq!(sample::nacha(4, 9, date(), 7), sample::nacha(4, 9, date(), 7));
 }

@@ -3,13 +3,13 @@
 //! The same arguments give the same bytes, on every platform. Each format has a writer (`write_…`, streaming, for large files)
 //! and a shorthand that returns the text. Files of different dates have different batch and item identities.
 
-mod adyen;
 mod canonical;
 mod nacha;
+mod settlement_detail;
 
-pub use adyen::{adyen, write_adyen};
 pub use canonical::{canonical, canonical_ndjson, write_canonical, write_canonical_ndjson};
 pub use nacha::{nacha, write_nacha};
+pub use settlement_detail::{settlement_detail, write_settlement_detail};
 
 /// A small generator of reproducible numbers (Vigna, SplitMix64, 2015). Not for secrets.
 struct Numbers(u64);

@@ -80,12 +80,12 @@ fn config(folder: &Path) -> Config {
 }
 
 async fn take_in_sample(ledger: &dyn Ledger, folder: &Path, story: &Story) -> anyhow::Result<()> {
-    let file = folder.join("settlement-detail.csv");
+    let file = folder.join("settlement.csv");
     let mut text = std::io::BufWriter::new(std::fs::File::create(&file)?);
     let day = NaiveDate::from_ymd_opt(2026, 1, 5).context("a date")?;
-    intake::sample::write_adyen(&mut text, ROWS, BATCHES, day, 7)?;
+    intake::sample::write_canonical(&mut text, BATCHES, ROWS, day, 7)?;
     drop(text);
-    let profile = Profile::load("adyen-settlement-detail")?;
+    let profile = Profile::load("canonical-csv")?;
     let outcome = import_file(ledger, &file, &Arc::new(profile), true).await?;
     story.tell("ledger", &format!("took in {} lines in {} batches", outcome.items_accepted, outcome.batches.len()));
     Ok(())

@@ -1,4 +1,4 @@
-//! Files in the shape of the profile `adyen-settlement-detail`.
+//! A settlement detail report in CSV, as card acquirers send it: payments, refunds, the source's fee, its payout.
 
 use super::{Numbers, cents, day_number, text};
 use chrono::NaiveDate;
@@ -12,16 +12,16 @@ Modification Merchant Reference,Booking Date,Booking Date TimeZone";
 /// `batches` batches of `rows` payments and refunds each, plus a fee and a payout line that make each foot; paid out on
 /// 2026-01-05.
 #[must_use]
-pub fn adyen(rows: u32, batches: u32, seed: u64) -> String {
+pub fn settlement_detail(rows: u32, batches: u32, seed: u64) -> String {
     let date = NaiveDate::from_ymd_opt(2026, 1, 5).expect("a date of the calendar");
-    text(|out| write_adyen(out, rows, batches, date, seed))
+    text(|out| write_settlement_detail(out, rows, batches, date, seed))
 }
 
-/// As [`adyen`], paid out on `date`.
+/// As [`settlement_detail`], paid out on `date`.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_adyen(out: &mut impl Write, rows: u32, batches: u32, date: NaiveDate, seed: u64) -> io::Result<()> {
+pub fn write_settlement_detail(out: &mut impl Write, rows: u32, batches: u32, date: NaiveDate, seed: u64) -> io::Result<()> {
     writeln!(out, "{HEADER}")?;
     for index in 0..i64::from(batches) {
         let mut batch = Batch { date, index, number: day_number(date) * 10_000 + index, merchant: index % 5 + 1, net: 0 };
