@@ -1,4 +1,4 @@
-//! What can go wrong with a ledger, by what the caller can do about it.
+//! What can go wrong with a ledger, by what the caller can do about it. Needs `domain::batch`, `domain::ids`.
 
 use domain::batch::IllegalTransition;
 use domain::ids::BatchId;
@@ -114,27 +114,50 @@ impl From<sqlx::Error> for LedgerError {
             _ => return LedgerError::Database(error),
         };
         match code.as_str() {
-            // serialization_failure, deadlock_detected, lock_not_available; SQLITE_BUSY and its extended codes, SQLITE_LOCKED
-            "40001" | "40P01" | "55P03" | "5" | "261" | "517" | "773" | "6" | "262" => LedgerError::Contended(error),
+            // serialization_failure, deadlock_detected, lock_not_available
+            "40001" | "40P01" | "55P03" => LedgerError::Contended(error),
             // query_canceled: statement_timeout
             "57014" => LedgerError::TimedOut(error),
             // numeric_value_out_of_range; SQLITE_CONSTRAINT_DATATYPE: a sum that became a float, in a column of whole numbers.
             // (SQLite's "integer overflow" is a plain SQLITE_ERROR and is told where it can happen.)
             "22003" | "3091" => LedgerError::Overflow(error),
             // idle_in_transaction_session_timeout, idle_session_timeout, admin_shutdown, crash_shutdown, cannot_connect_now,
-            // too_many_connections, connection exceptions; SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_IOERR
-            "25P03" | "57P05" | "57P01" | "57P02" | "57P03" | "53300" | "14" | "13" | "10" => LedgerError::Unavailable(error),
+            // too_many_connections, connection exceptions
+            "25P03" | "57P05" | "57P01" | "57P02" | "57P03" | "53300" => LedgerError::Unavailable(error),
             code if code.len() == 5 && code.starts_with("08") => LedgerError::Unavailable(error),
-            _ => LedgerError::Database(error),
+            code => match sqlite_primary(code) {
+                // SQLITE_BUSY, SQLITE_LOCKED
+                Some(5 | 6) => LedgerError::Contended(error),
+                // SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN
+                Some(10 | 13 | 14) => LedgerError::Unavailable(error),
+                _ => LedgerError::Database(error),
+            },
         }
     }
+}
+
+/// The primary result code of SQLite, which is the low byte of an extended one. Unlike an SQLSTATE it has fewer than five digits.
+fn sqlite_primary(code: &str) -> Option<u32> {
+    (code.len() < 5).then(|| code.parse::<u32>().ok()).flatten().map(|code| code & 0xff)
 }
 
 impl From<sqlx::migrate::MigrateError> for LedgerError {
     fn from(error: sqlx::migrate::MigrateError) -> Self {
         match error {
-            sqlx::migrate::MigrateError::Execute(error) => error.into(),
+            sqlx::migrate::MigrateError::Execute(error) | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => error.into(),
             other => LedgerError::Schema(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sqlite_primary;
+
+    #[test]
+    fn extended_codes_of_sqlite_mean_what_their_low_byte_says() {
+        // SQLITE_BUSY_SNAPSHOT, SQLITE_IOERR_FSYNC, SQLITE_CONSTRAINT_UNIQUE, and an SQLSTATE
+        assert_eq!([517, 1034, 2067].map(|code: u32| sqlite_primary(&code.to_string())), [Some(5), Some(10), Some(19)]);
+        assert_eq!(sqlite_primary("23505"), None);
     }
 }
