@@ -10,6 +10,8 @@ mod run;
 mod settle;
 mod verify;
 
+pub use settle::pgbench_script;
+
 use crate::settle::TxLimits;
 use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
 use domain::fence::{Fence, Stamp};

@@ -90,6 +90,32 @@ ON CONFLICT (account_id, unit) DO UPDATE SET debit_minor = stripe.debit_minor + 
 const READ_BACK: &str = "SELECT id, state, fence_generation AS generation, fence_token AS token, holder FROM settlement_batch
     WHERE id = ANY($1) ORDER BY id FOR SHARE";
 
+/// The transaction of [`PostgresLedger`]'s settle for one batch, as a script for `pgbench -M prepared`: the same statements
+/// without this program around them, to measure against. Batch ids are `:base + 1 ..`, spread over `:clients`.
+#[must_use]
+pub fn pgbench_script(stamp: Stamp, run: RunId) -> String {
+    let templates = TemplateColumns::all();
+    let words = |words: &[&str]| format!("'{{{}}}'", words.join(","));
+    let signs: Vec<String> = templates.sign.iter().map(i16::to_string).collect();
+    let (generation, token) = (stamp.fence.generation.to_string(), stamp.fence.token.to_string());
+    let batch = "ARRAY[:id]::bigint[]".to_owned();
+    let unit = "(SELECT unit FROM settlement_batch WHERE id = :id)".to_owned();
+    let holder = format!("'{}'", stamp.holder);
+    let mark = bound(MARK_UNDER_FENCE, &[batch.clone(), unit, generation, token, holder, run.to_string()]);
+    let signs = format!("'{{{}}}'", signs.join(","));
+    let columns = [&templates.kind, &templates.fee_mode, &templates.role, &templates.measure].map(|column| words(column));
+    let effects = bound(POST_EFFECTS, &[&[batch][..], &columns, &[signs]].concat());
+    let limits = bound(super::SET_LIMITS, &["'15000'".to_owned(), "'7500'".to_owned()]);
+    let count = "\\set n :n + 1\n\\set id :base + (:n - 1) * :clients + :client_id + 1\n";
+    format!("{count}BEGIN;\n{limits};\n{mark};\n{limits};\n{effects};\nCOMMIT;\n")
+}
+
+/// A statement with its parameters written out, on one line.
+fn bound(statement: &str, parameters: &[String]) -> String {
+    let one_line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    (0..parameters.len()).rev().fold(one_line, |text, i| text.replace(&format!("${}", i + 1), &parameters[i]))
+}
+
 impl PostgresLedger {
     async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError> {
         let begun = Instant::now();

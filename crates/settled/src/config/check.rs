@@ -86,6 +86,7 @@ impl std::fmt::Debug for Database {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn every_wrong_relation_is_told_at_once() {
@@ -116,5 +117,23 @@ mod tests {
         for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
             assert!(example.contains(&format!("\n{key} = ")), "{key} is missing in config/settled.toml");
         }
+    }
+
+    #[test]
+    fn every_deployment_shape_is_a_configuration() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config");
+        let mut schemes = Vec::new();
+        for entry in std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path()) {
+            // deny.toml is about the dependencies
+            if entry.extension().is_none_or(|ending| ending != "toml") || entry.ends_with("deny.toml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&entry).expect("a file");
+            let config: Config = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", entry.display()));
+            config.check().unwrap_or_else(|error| panic!("{}: {error}", entry.display()));
+            schemes.extend(config.database.url.split_once(':').map(|(scheme, _)| scheme.to_owned()));
+        }
+        schemes.sort();
+        assert_eq!(schemes, ["postgres", "postgres", "sqlite", "sqlite"], "a shape for each engine and guard");
     }
 }

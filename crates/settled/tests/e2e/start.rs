@@ -1,11 +1,12 @@
-//! Instances that start together: R12 (they migrate together), R3 (they launch one run together).
+//! Instances that start together: R12 (they migrate together), R3 (they launch one run together); and files that come late: R16.
 
 use crate::world::{Instance, World, number, on_both};
 use lab::trials::Suite;
 
 pub(crate) fn add(suite: Suite) -> Suite {
     let suite = on_both(suite, "R12 ten instances start at once on an empty database", |world, _| ten_on_empty(world));
-    on_both(suite, "R3 twenty concurrent runs of one date are one run", |world, _| twenty_runs(world))
+    let suite = on_both(suite, "R3 twenty concurrent runs of one date are one run", |world, _| twenty_runs(world));
+    on_both(suite, "R16 what is imported while its run closes is settled by it or the next", |world, _| late_files(world))
 }
 
 fn start_many(world: &World, n: usize, arguments: &[&str]) -> Vec<Instance> {
@@ -19,6 +20,23 @@ fn ten_on_empty(world: &World) {
     world.import_sample(3, 2);
     world.json(&["run", "--json"]);
     world.assert_all_settled(3);
+}
+
+/// Runs of one date begin and end all the time while files of that date arrive: no batch falls between two of them.
+fn late_files(world: &World) {
+    let day = |n| chrono::NaiveDate::from_ymd_opt(2026, 1, n).expect("a date");
+    let files: Vec<_> =
+        (1..=12).map(|n| world.file(&format!("{n}.csv"), intake::sample::canonical(4, 3, day(n), u64::from(n)))).collect();
+    let mut settled = 0;
+    for file in &files {
+        let mut closing = world.start("closing", &["run", "--json", "--business-date", "2026-02-01"]);
+        world.import(file, "canonical-csv");
+        settled += number(&closing.end_well(), "batches_settled");
+    }
+    println!("settled by the run that was closing: {settled} of 48");
+    settled += number(&world.json(&["run", "--json", "--business-date", "2026-02-01"]), "batches_settled");
+    assert_eq!(settled, 48, "each by one of them");
+    world.assert_all_settled(48);
 }
 
 fn twenty_runs(world: &World) {
