@@ -5,6 +5,7 @@ use super::{name, pause, run, someone};
 use lab::process::{Output, Process};
 use lease::{BootClock, Clock, Keeper, KeeperSettings};
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{ChildStdout, Command, ExitCode};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(crate) enum Task {
     HoldUntilLost { ttl: Duration },
     /// Tries once; keeps what it gets until it is killed.
     TryOnce { ttl: Duration },
-    /// Opens the lock service and looks.
+    /// Opens the lock service and looks, once the file [`go_file`] is there: all children at the same instant.
     Look,
 }
 
@@ -59,6 +60,11 @@ impl Child {
     }
 }
 
+/// The starting gun of [`Task::Look`].
+pub(crate) fn go_file(place: &Place) -> PathBuf {
+    PathBuf::from(format!("{}-go", place.words()))
+}
+
 /// Does the task, when this process is a child.
 pub(crate) fn asked() -> Option<ExitCode> {
     let task = std::env::var(TASK).ok()?;
@@ -76,7 +82,13 @@ pub(crate) fn asked() -> Option<ExitCode> {
                 None => say("held by another"),
             }
         }),
-        "look" => run(async { say(&format!("{:?}", keeper.inspect("").await.map(|rows| rows.len()))) }),
+        "look" => run(async {
+            say("ready");
+            while !go_file(&place).exists() {
+                pause(1).await;
+            }
+            say(&format!("{:?}", keeper.inspect("").await.map(|rows| rows.len())))
+        }),
         other => panic!("{TASK}={other}"),
     }
     Some(ExitCode::SUCCESS)

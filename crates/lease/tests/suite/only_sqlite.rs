@@ -1,6 +1,6 @@
 //! What only the file has: a gate, and processes that create it together.
 
-use super::child::{Child, Task};
+use super::child::{Child, Task, go_file};
 use super::place::Place;
 use super::{Case, SHORT, acquire, acquire_within, keeper, name, run};
 use std::fs::OpenOptions;
@@ -13,6 +13,10 @@ pub(crate) const CASES: &[Case] = &[
 
 fn start_together(place: &Place) {
     let mut children: Vec<Child> = (0..10).map(|_| Child::start(place, Task::Look)).collect();
+    for child in &mut children {
+        assert_eq!(child.says(), "ready");
+    }
+    std::fs::write(go_file(place), "").expect("the starting gun");
     for child in &mut children {
         assert_eq!(child.says(), "Ok(0)");
     }
