@@ -1,5 +1,7 @@
 //! What claims and settlements are asked and answer, and the decisions that all engines share. Needs `domain::outcome`.
 
+use crate::{Fences, LedgerError, Rejection, retry};
+use async_trait::async_trait;
 use chrono::NaiveDate;
 use domain::batch::BatchState;
 use domain::fence::{Fence, Stamp};
@@ -7,6 +9,7 @@ use domain::ids::{BatchId, HolderId, RunId};
 use domain::item::{FeeMode, ItemKind};
 use domain::journal::{Measure, template};
 use domain::outcome::{Seen, SettleOutcome, classify};
+use domain::step::Probe;
 use domain::unit::Unit;
 use std::time::Duration;
 
@@ -145,6 +148,79 @@ pub struct BatchSeen {
     pub stamp: Stamp,
 }
 
+/// What an engine brings to claims and settlements: single transactions. What follows from their outcomes is decided below,
+/// once for all engines.
+#[async_trait]
+pub(crate) trait Transactions: Fences {
+    /// One claim transaction.
+    async fn claim_once(&self, request: &ClaimRequest) -> Result<Claim, LedgerError>;
+
+    /// One settle transaction; the batches it settled. Those it did not return are untouched.
+    async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError>;
+
+    /// A locking read: it waits for a transaction in flight on these rows, so that what it shows is final.
+    async fn read_back(&self, work: &SettleWork<'_>, batches: &[BatchId]) -> Result<ReadBack, LedgerError>;
+}
+
+/// What a locking read shows.
+#[derive(Debug)]
+pub(crate) struct ReadBack {
+    /// The stamp registered for the unit; under a row lock there is none.
+    pub(crate) stored: Option<Stamp>,
+    /// The batches, in order of id.
+    pub(crate) batches: Vec<BatchSeen>,
+}
+
+/// Claims, and keeps a refusal.
+pub(crate) async fn claim(engine: &impl Transactions, request: &ClaimRequest) -> Result<Claim, LedgerError> {
+    let claim = retry::transaction(|| engine.claim_once(request)).await?;
+    if let Claim::Fenced { stored } = claim {
+        let ClaimRequest { unit, stamp, .. } = *request;
+        engine.record_rejection(&Rejection { operation: "claim", unit, batch: None, stamp, stored }).await?;
+    }
+    Ok(claim)
+}
+
+/// Settles, reads back what the transaction did not settle or whose reply was lost, and keeps refusals.
+pub(crate) async fn settle(
+    engine: &impl Transactions,
+    work: &SettleWork<'_>,
+    probe: &dyn Probe,
+) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
+    let posted = retry::transaction(|| engine.settle_once(work, probe)).await;
+    let settled = posted.as_ref().map_or(&[][..], Vec::as_slice);
+    let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
+    let mut outcomes: Vec<(BatchId, SettleOutcome)> = settled.iter().map(|batch| (*batch, SettleOutcome::Settled)).collect();
+    if !open.is_empty() {
+        let read = retry::transaction(|| engine.read_back(work, &open)).await?;
+        let resolved: Vec<(BatchId, SettleOutcome)> =
+            read.batches.iter().map(|seen| (seen.id, outcome_of(work.authority, *seen, read.stored))).collect();
+        // A definite error, or a lost reply to a transaction of which nothing is there.
+        if let Err(error) = posted
+            && resolved.iter().any(|(_, outcome)| is_still_open(*outcome))
+        {
+            return Err(error);
+        }
+        record_refused(engine, work.authority, read.stored, &resolved).await?;
+        outcomes.extend(resolved);
+    }
+    outcomes.sort_by_key(|(batch, _)| *batch);
+    Ok(outcomes)
+}
+
+async fn record_refused(
+    engine: &impl Transactions,
+    authority: Authority,
+    stored: Option<Stamp>,
+    resolved: &[(BatchId, SettleOutcome)],
+) -> Result<(), LedgerError> {
+    let (Authority::Lease { unit, stamp }, Some(stored)) = (authority, stored) else { return Ok(()) };
+    for (batch, _) in resolved.iter().filter(|(_, outcome)| matches!(outcome, SettleOutcome::Fenced { .. })) {
+        engine.record_rejection(&Rejection { operation: "settle", unit, batch: Some(*batch), stamp, stored }).await?;
+    }
+    Ok(())
+}
+
 /// Classifies a batch that a settle transaction did not return. `stored` is the unit's registered stamp; under a row lock
 /// there is none and nothing can be superseded.
 pub fn outcome_of(authority: Authority, seen: BatchSeen, stored: Option<Stamp>) -> SettleOutcome {
@@ -154,8 +230,7 @@ pub fn outcome_of(authority: Authority, seen: BatchSeen, stored: Option<Stamp>) 
 }
 
 /// Whether a read-back says that the lost transaction left nothing: the batch is still ours to settle.
-#[must_use]
-pub fn is_still_open(outcome: SettleOutcome) -> bool {
+pub(crate) fn is_still_open(outcome: SettleOutcome) -> bool {
     match outcome {
         SettleOutcome::NotClaimable { state } => matches!(state, BatchState::Settling | BatchState::Pending),
         SettleOutcome::Settled | SettleOutcome::AlreadySettled | SettleOutcome::Fenced { .. } | SettleOutcome::ClaimLost => false,

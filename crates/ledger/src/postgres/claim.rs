@@ -6,7 +6,7 @@
 
 use super::{PostgresLedger, set_limits, stamp};
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch};
-use crate::{Fences, LedgerError, Rejection, retry};
+use crate::{LedgerError, retry};
 use chrono::NaiveDate;
 use domain::fence::{Stamp, Standing, standing};
 use domain::ids::{BatchId, RunId};
@@ -51,16 +51,7 @@ const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, hol
     WHERE id = ANY($1) AND state = 'pending'";
 
 impl PostgresLedger {
-    pub(super) async fn claim_batches(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
-        let claim = retry::transaction(|| self.claim_once(request)).await?;
-        if let Claim::Fenced { stored } = claim {
-            let (unit, stamp) = (request.unit, request.stamp);
-            self.record_rejection(&Rejection { operation: "claim", unit, batch: None, stamp, stored }).await?;
-        }
-        Ok(claim)
-    }
-
-    async fn claim_once(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
+    pub(super) async fn claim_in_one(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, request.limits, request.limits.total).await?;
         let stored = lock_fence(&mut tx, request.unit).await?;

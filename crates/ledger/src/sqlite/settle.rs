@@ -5,8 +5,10 @@
 
 use super::claim::read_fence;
 use super::{SqliteLedger, json, stamp};
-use crate::settle::{Authority, BatchSeen, SettleWork, TemplateColumns, is_still_open, outcome_of};
-use crate::{Fences, LedgerError, Rejection, Settlements, retry};
+use crate::settle::{
+    self, Authority, BatchSeen, Charge, Claim, ClaimRequest, Claimed, ReadBack, SettleWork, TemplateColumns, Transactions,
+};
+use crate::{LedgerError, Settlements};
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use domain::fence::Stamp;
@@ -17,7 +19,6 @@ use domain::step::{Probe, Step};
 use domain::unit::Unit;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use std::collections::BTreeSet;
 
 /// The write lock is held already; fence and state are one condition all the same, as on the other engines.
 pub(super) const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch SET state = 'settled', run_id = $6,
@@ -119,7 +120,12 @@ pub(super) async fn prepare_connection(connection: &mut SqliteConnection) -> Res
     Ok(())
 }
 
-impl SqliteLedger {
+#[async_trait]
+impl Transactions for SqliteLedger {
+    async fn claim_once(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
+        self.claim_in_one(request).await
+    }
+
     async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError> {
         let mut tx = self.write().await?;
         let settled = mark_settled(&mut tx, work).await?;
@@ -134,12 +140,7 @@ impl SqliteLedger {
         Ok(settled)
     }
 
-    /// What became of the batches that a settle transaction did not return, or whose reply was lost.
-    async fn read_back(
-        &self,
-        work: &SettleWork<'_>,
-        batches: &[BatchId],
-    ) -> Result<Vec<(BatchId, SettleOutcome, Option<Stamp>)>, LedgerError> {
+    async fn read_back(&self, work: &SettleWork<'_>, batches: &[BatchId]) -> Result<ReadBack, LedgerError> {
         let mut tx = self.write().await?;
         let stored = match work.authority {
             Authority::Lease { unit, .. } => Some(read_fence(&mut tx, unit).await?),
@@ -148,26 +149,7 @@ impl SqliteLedger {
         let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
         let rows = sqlx::query(READ_BACK).bind(json(&ids)).fetch_all(&mut *tx).await?;
         tx.rollback().await?;
-        let read = |row: &SqliteRow| -> Result<_, LedgerError> {
-            let seen = seen(row)?;
-            Ok((seen.id, outcome_of(work.authority, seen, stored), stored))
-        };
-        rows.iter().map(read).collect()
-    }
-
-    async fn record_refused(
-        &self,
-        work: &SettleWork<'_>,
-        refused: &[(BatchId, SettleOutcome, Option<Stamp>)],
-    ) -> Result<(), LedgerError> {
-        let Authority::Lease { unit, stamp } = work.authority else { return Ok(()) };
-        for (batch, outcome, stored) in refused {
-            if let (SettleOutcome::Fenced { .. }, Some(stored)) = (outcome, stored) {
-                let rejection = Rejection { operation: "settle", unit, batch: Some(*batch), stamp, stored: *stored };
-                self.record_rejection(&rejection).await?;
-            }
-        }
-        Ok(())
+        Ok(ReadBack { stored, batches: rows.iter().map(seen).collect::<Result<_, _>>()? })
     }
 }
 
@@ -226,33 +208,16 @@ impl Settlements for SqliteLedger {
         self.units_with_work(upto).await
     }
 
-    async fn claim(&self, request: &crate::settle::ClaimRequest) -> Result<crate::settle::Claim, LedgerError> {
-        self.claim_batches(request).await
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
+        settle::claim(self, request).await
     }
 
-    async fn charge(&self, request: &crate::settle::Charge) -> Result<crate::settle::Claimed, LedgerError> {
+    async fn charge(&self, request: &Charge) -> Result<Claimed, LedgerError> {
         self.charge_batches(request).await
     }
 
     async fn settle(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
-        let posted = retry::transaction(|| self.settle_once(work, probe)).await;
-        let settled: BTreeSet<BatchId> = posted.as_ref().map(|ids| ids.iter().copied().collect()).unwrap_or_default();
-        let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
-        let mut outcomes: Vec<(BatchId, SettleOutcome)> =
-            settled.into_iter().map(|batch| (batch, SettleOutcome::Settled)).collect();
-        if !open.is_empty() {
-            let read = retry::transaction(|| self.read_back(work, &open)).await?;
-            // A definite error, or a lost reply to a transaction of which nothing is there.
-            if let Err(error) = posted
-                && read.iter().any(|(_, outcome, _)| is_still_open(*outcome))
-            {
-                return Err(error);
-            }
-            self.record_refused(work, &read).await?;
-            outcomes.extend(read.into_iter().map(|(batch, outcome, _)| (batch, outcome)));
-        }
-        outcomes.sort_by_key(|(batch, _)| *batch);
-        Ok(outcomes)
+        settle::settle(self, work, probe).await
     }
 
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {

@@ -18,6 +18,7 @@ pub const EVERY: &[Named] = tests![
     other_content_is_shown_and_refused,
     a_file_that_was_not_read_to_its_end_leaves_no_row,
     the_summary_ends_the_file,
+    r8_a_reader_that_stands_still_holds_nobody,
     m10_a_repeated_line_breaks_its_batch,
     m10_a_line_of_another_batch_breaks_it,
     m10_two_legal_twins_are_two_lines,
@@ -110,6 +111,22 @@ async fn the_summary_ends_the_file(place: Place) {
     let import = tokio::time::timeout(Duration::from_secs(60), books.ledger.import(receiver, "olga"));
     assert_eq!(import.await.expect("it ends").expect("an import").items_accepted, 2);
     drop(sender);
+}
+
+/// Half a file is staged, and its reader is frozen: others import and settle, also the same batches.
+async fn r8_a_reader_that_stands_still_holds_nobody(place: Place) {
+    let books = place.open().await;
+    let (frozen, receiver) = mpsc::channel(4);
+    let file = file(&batches(5));
+    frozen.send(Staged::Items(file.items)).await.expect("room");
+    let ledger = books.ledger.clone();
+    let import = tokio::spawn(async move { ledger.import(receiver, "olga").await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::timeout(Duration::from_secs(60), books.settled(&batches(3))).await.expect("nobody waits");
+    frozen.send(Staged::End(Box::new(file.summary))).await.expect("it reads on");
+    let outcome = import.await.expect("no panic").expect("an import");
+    assert_eq!((outcome.items_accepted, outcome.items_duplicate), (4, 6));
+    books.assert_books_hold().await;
 }
 
 async fn m10_a_repeated_line_breaks_its_batch(place: Place) {

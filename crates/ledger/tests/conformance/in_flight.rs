@@ -172,7 +172,8 @@ async fn r8_a_frozen_client_is_ended_by_the_server(place: Place) {
     let server = PostgresUrl::new(&place.url);
     let probe = Inside(|| {
         thread::sleep(Duration::from_millis(200));
-        server.query("select 1 from unit_fence for update").expect("nobody holds it for long");
+        let locked = server.query("set lock_timeout = '20s'; select 1 from unit_fence for update");
+        assert_eq!(locked.expect("nobody holds it for long"), "1");
     });
     let error = books.settle_probed(stamp, &ids, limits, &probe).await.expect_err("the session is gone");
     assert!(matches!(error, LedgerError::Unavailable(_)), "{error:?}");
