@@ -1,13 +1,27 @@
 //! Real public settlement files, read in full, against figures counted independently.
 //!
-//! The files are not part of the project: `SETTLED_REAL_FILES=<folder> cargo test -p intake --test real_files -- --ignored`.
+//! The files are not part of the project: the tests read the folder that `SETTLED_REAL_FILES` names, and there are none without it,
+//! unless `SETTLED_REQUIRE_REAL_FILES` promises it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use domain::item::ItemKind;
+use lab::trials::Suite;
 use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new();
+    if std::env::var_os("SETTLED_REAL_FILES").is_some() || std::env::var_os("SETTLED_REQUIRE_REAL_FILES").is_some() {
+        suite = suite
+            .plain("card settlement batch 380 foots, its lines are signed from the merchant", card_batch)
+            .plain("the small NACHA file has four batches that foot, and a warning", small_nacha)
+            .plain("half a million NACHA entries stream", large_nacha);
+    }
+    suite.run()
+}
 
 fn path(name: &str) -> PathBuf {
     let folder = std::env::var_os("SETTLED_REAL_FILES").expect("SETTLED_REAL_FILES names the folder of the real files");
@@ -19,9 +33,7 @@ fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-#[test]
-#[ignore = "reads the folder named by SETTLED_REAL_FILES"]
-fn adyen_batch_380_foots_and_its_lines_are_signed_from_the_merchant() {
+fn card_batch() {
     let (summary, items) = common::good(bytes("adyen_settlement_detail_batch_380.csv"), "adyen-settlement-detail");
     assert_eq!((summary.items, items.len(), summary.batches.len()), (228, 228, 1));
     let batch = &summary.batches[0];
@@ -50,9 +62,7 @@ fn adyen_batch_380_foots_and_its_lines_are_signed_from_the_merchant() {
     assert_eq!(keys.len(), 228);
 }
 
-#[test]
-#[ignore = "reads the folder named by SETTLED_REAL_FILES"]
-fn nacha_20110805_has_four_batches_that_foot_and_a_warning() {
+fn small_nacha() {
     let (summary, items) = common::good(bytes("nacha_20110805A.ach"), "nacha");
     assert_eq!((summary.items, items.len(), summary.batches.len()), (48, 48, 4));
     for batch in &summary.batches {
@@ -71,9 +81,7 @@ fn nacha_20110805_has_four_batches_that_foot_and_a_warning() {
 }
 
 /// M3, M5: half a million entries pass through; nothing of them is kept.
-#[test]
-#[ignore = "reads the folder named by SETTLED_REAL_FILES"]
-fn nacha_of_half_a_million_entries_streams() {
+fn large_nacha() {
     let source = intake::open(&path("nacha_2500_batches_502499_entries.ach.gz")).unwrap();
     let (mut seen, mut largest) = (0, 0);
     let mut count = |chunk: Vec<domain::summary::StagedItem>| -> Result<(), intake::Stopped> {

@@ -1,4 +1,4 @@
-//! The local deadline of one grant: one atomic word, written by the keeper and read by the holder.
+//! The local deadline of one grant: one atomic word, written by the keeper and read by the holder. Needs `clock.rs`.
 //!
 //! A word that is not negative is the deadline in nanoseconds since boot; a negative one says that the lease is lost, and why. With
 //! both in one word no reader can see a deadline that was moved after the loss: loss is final.

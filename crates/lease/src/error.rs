@@ -1,4 +1,5 @@
 //! What can go wrong with a lock service. That a lease is held by another, or lost, is no error: those are values.
+//! Needs nothing else.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Leases as rows of an SQLite file beside the ledger: `<ledger file>-lease`, with its gate `<ledger file>-lease.gate`.
-//! Needs `gate.rs` and `migrations/sqlite_lease/`.
+//! Needs `contract.rs`, `gate.rs` and `migrations/sqlite_lease/`.
 //!
 //! **Guarantees.** For processes of one host and one local disk: every request is one `BEGIN IMMEDIATE` transaction under the gate.
 //! A grant is refused while another's row has not expired. A renewal or release touches only the row of its own name, holder and
