@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 fn stamp() -> impl Strategy<Value = Stamp> {
     // few values, so that equal ones meet; and any, so that nothing depends on small ones
-    let number = prop_oneof![0_i64..3, any::<i64>()];
+    let number = prop_oneof![4 => 0_i64..2, 1 => any::<i64>()];
     (number.clone(), number, 0_u128..3).prop_map(|(generation, token, holder)| Stamp {
         fence: Fence { generation, token },
         holder: HolderId(Uuid::from_u128(holder)),

@@ -46,6 +46,25 @@ fn a_missing_or_wrong_payout_breaks_the_batch() {
     assert_eq!(breaks(&lost).len(), 1);
 }
 
+/// The payout line decides wherever it stands and however late others were booked; without one the latest booking does.
+#[test]
+fn the_business_date_does_not_depend_on_the_order() {
+    let text = adyen();
+    let (header, rows) = text.split_once('\n').unwrap();
+    let payout = rows.lines().find(|row| row.contains("MerchantPayout")).unwrap();
+    let others: Vec<_> = rows.lines().filter(|row| *row != payout).collect();
+    let late = others[0].replace("2026-01-04 23:50:00", "2026-02-01 23:50:00");
+    assert_ne!(late, others[0]);
+    let date = |rows: &[&str]| {
+        let (summary, _) = good(format!("{header}\n{}\n", rows.join("\n")), ADYEN);
+        summary.batches[0].business_date.to_string()
+    };
+    assert_eq!(date(&[payout, &late, others[1]]), "2026-01-05");
+    assert_eq!(date(&[&late, payout, others[1]]), "2026-01-05");
+    assert_eq!(date(&[others[1], &late, others[2]]), "2026-02-01");
+    assert_eq!(date(&[&late, others[1], others[2]]), "2026-02-01");
+}
+
 /// Rows of several batches in any order: each is the batch it would be alone.
 #[test]
 fn batches_may_be_interleaved() {

@@ -147,6 +147,8 @@ fn ctx_and_iat_have_addenda_of_their_own() {
     refused("CTX", &[ctx(2, 1), addenda(1, 1), addenda(3, 1)], 5, "sequence number 3 where 2 is expected");
     refused("CTX", &[ctx(1, 1), addenda(1, 1), addenda(2, 1)], 5, "more addenda than the 1");
     refused("CTX", &[ctx(1, 1), addenda(1, 2)], 4, "addenda of entry 0000002 after entry 0000001");
+    refused("CTX", &[put(&ctx(2, 1), 79, "0"), addenda(1, 1), addenda(2, 1)], 3, "its addenda indicator says 0");
+    refused("CTX", &[put(&ctx(0, 1), 79, "1")], 3, "its addenda indicator says 1");
     refused("IAT", &iat_entry(1, &[(17, 1), (17, 2), (17, 3)]), 13, "more than 2 addenda of type 17");
     refused("IAT", &iat_entry(1, &[(18, 1), (17, 1)]), 12, "after the mandatory ones");
     refused("IAT", &iat_entry(1, &[])[..4], 3, "announces 7 addenda, 3 follow");
