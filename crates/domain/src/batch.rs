@@ -127,12 +127,6 @@ impl BatchState {
             BatchState::Reversed => "reversed",
         }
     }
-
-    /// Whether the batch still holds the identities of its items: one live revision per batch of a source.
-    #[must_use]
-    pub const fn is_live(self) -> bool {
-        !matches!(self, BatchState::Cancelled | BatchState::Reversed)
-    }
 }
 
 /// A word that is no [`BatchState`].

@@ -35,6 +35,16 @@ impl ItemKind {
         ItemKind::Remittance,
     ];
 
+    /// Whether a fee on such a line is ours where the fee is charged ([`FeeMode::Charged`]). A fee or an adjustment of the source
+    /// is the source's in both modes.
+    #[must_use]
+    pub const fn carries_our_fee(self) -> bool {
+        match self {
+            ItemKind::Charge | ItemKind::Refund | ItemKind::Chargeback | ItemKind::Disbursement => true,
+            ItemKind::Fee | ItemKind::Adjustment | ItemKind::Remittance => false,
+        }
+    }
+
     /// The word used in SQL, JSON and profiles.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

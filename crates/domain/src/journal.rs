@@ -97,9 +97,8 @@ const REMITTANCE: &[TemplateLine] = &[line(Role::Bank, Measure::Net, -1), line(R
 pub const fn template(kind: ItemKind, fee_mode: FeeMode) -> &'static [TemplateLine] {
     match (kind, fee_mode) {
         (ItemKind::Remittance, _) => REMITTANCE,
-        (ItemKind::Charge | ItemKind::Refund | ItemKind::Chargeback | ItemKind::Disbursement, FeeMode::Charged) => GROSS_WITH_FEE,
-        // A fee or an adjustment of the source is the source's in both modes.
-        (ItemKind::Fee | ItemKind::Adjustment, FeeMode::Charged) | (_, FeeMode::Withheld) => NET,
+        (kind, FeeMode::Charged) if kind.carries_our_fee() => GROSS_WITH_FEE,
+        (_, FeeMode::Charged | FeeMode::Withheld) => NET,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counting a batch and judging it against what its source declares. Needs `item.rs`, `money.rs`.
 
-use crate::item::{Item, ItemKind};
+use crate::item::{FeeMode, Item, ItemKind};
 use crate::money::{Currency, MoneyError, format_minor};
 
 /// Sums of one currency of a batch. i128 while counting, so that no order of lines can overflow.
@@ -8,6 +8,8 @@ use crate::money::{Currency, MoneyError, format_minor};
 pub struct Counted {
     /// Lines, remittances included.
     pub items: i64,
+    /// Remittance lines. Their sum does not say whether there are any: two may cancel, and a payout may be of nothing.
+    pub remittances: i64,
     /// Σ of gross > 0: drawn from payers (NACHA: debits).
     pub debit_minor: i128,
     /// Σ of |gross| where gross < 0: sent out (NACHA: credits).
@@ -16,6 +18,8 @@ pub struct Counted {
     pub gross_minor: i128,
     /// Σ fee without remittances.
     pub fee_minor: i128,
+    /// Σ fee of the lines whose fee is ours where the fee is charged ([`ItemKind::carries_our_fee`]).
+    pub carried_fee_minor: i128,
     /// Σ net without remittances.
     pub net_minor: i128,
     /// −Σ net of remittance lines: what the source says it paid out.
@@ -28,6 +32,7 @@ impl Counted {
         self.items += 1;
         let (gross, fee) = (i128::from(item.gross_minor), i128::from(item.fee_minor));
         if item.kind == ItemKind::Remittance {
+            self.remittances += 1;
             self.remittance_minor -= gross - fee;
             return;
         }
@@ -38,7 +43,18 @@ impl Counted {
         }
         self.gross_minor += gross;
         self.fee_minor += fee;
+        if item.kind.carries_our_fee() {
+            self.carried_fee_minor += fee;
+        }
         self.net_minor += gross - fee;
+    }
+
+    /// What the lines bring into clearing, and a remittance must take out: the net, and with it the fee where it is ours.
+    fn owed_minor(&self, fee_mode: FeeMode) -> i128 {
+        match fee_mode {
+            FeeMode::Withheld => self.net_minor,
+            FeeMode::Charged => self.net_minor + self.carried_fee_minor,
+        }
     }
 }
 
@@ -65,9 +81,10 @@ pub enum Remits {
     /// It never does: the money moves elsewhere.
     #[default]
     Never,
-    /// By its own remittance lines, which must equal the net of the others.
+    /// By its own remittance lines, which must equal the net of the others, with our fees where the fee is charged.
     ByLine,
-    /// By its declared net, which is taken for what was paid out.
+    /// By its declared net, which is taken for what was paid out. Foots only where the source withholds its fee: with a fee of
+    /// ours, more than the net is paid out.
     DeclaredNet,
 }
 
@@ -111,6 +128,7 @@ pub fn judge(
     counted: Counted,
     declared: Declared,
     remits: Remits,
+    fee_mode: FeeMode,
     tolerance_minor: i64,
 ) -> Result<(Total, Vec<String>), MoneyError> {
     let fit = |sum: i128| i64::try_from(sum).map_err(|_| MoneyError::Overflow(format!("a total of {currency} ({sum})")));
@@ -118,9 +136,10 @@ pub fn judge(
         Remits::DeclaredNet => declared.net_minor.unwrap_or(0),
         Remits::Never | Remits::ByLine => 0,
     };
+    let owed = counted.owed_minor(fee_mode);
     let left = match remits {
         Remits::Never => -counted.remittance_minor,
-        Remits::ByLine | Remits::DeclaredNet => counted.net_minor - counted.remittance_minor - i128::from(declared_remittance),
+        Remits::ByLine | Remits::DeclaredNet => owed - counted.remittance_minor - i128::from(declared_remittance),
     };
     let within = left.abs() <= i128::from(tolerance_minor);
     let total = Total {
@@ -142,8 +161,12 @@ pub fn judge(
     if !within {
         let show = |sum: i128| format_minor(sum, currency.exponent());
         let paid = counted.remittance_minor + i128::from(declared_remittance);
+        let fees = match owed - counted.net_minor {
+            0 => String::new(),
+            fees => format!(" and our fees {} {currency}", show(fees)),
+        };
         breaks.push(format!(
-            "rows net {} {currency}, remittance {} {currency}: {} left over",
+            "rows net {} {currency}{fees}, remittance {} {currency}: {} left over",
             show(counted.net_minor),
             show(paid),
             show(left)

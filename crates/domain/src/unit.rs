@@ -9,9 +9,6 @@ use sha2::{Digest, Sha256};
 pub struct Unit(pub i32);
 
 impl Unit {
-    /// The stripe of operator postings (accept, reverse): no worker holds it.
-    pub const OPERATOR: Unit = Unit(-1);
-
     /// The unit of a batch. Stable across versions and platforms, because rows carry it: SHA-256 of the source and the
     /// batch id of the source (separated by a byte that neither contains), its first eight bytes, modulo `partitions`.
     ///

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{eur, items};
-use domain::item::{Item, ItemKind};
+use domain::item::{FeeMode, Item, ItemKind};
 use domain::money::MoneyError;
 use domain::totals::{Counted, Declared, Remits, judge};
 use proptest::prelude::*;
@@ -31,6 +31,9 @@ proptest! {
         prop_assert_eq!(counted.items, i64::try_from(items.len()).expect("few"));
         prop_assert_eq!(counted.gross_minor, sum(lines(), |item| item.gross_minor));
         prop_assert_eq!(counted.fee_minor, sum(lines(), |item| item.fee_minor));
+        let theirs = lines().filter(|item| matches!(item.kind, ItemKind::Fee | ItemKind::Adjustment));
+        prop_assert_eq!(counted.carried_fee_minor, counted.fee_minor - sum(theirs, |item| item.fee_minor));
+        prop_assert_eq!(counted.remittances, i64::try_from(paid().count()).expect("few"));
         prop_assert_eq!(counted.net_minor, counted.gross_minor - counted.fee_minor);
         prop_assert_eq!(counted.debit_minor - counted.credit_minor, counted.gross_minor);
         prop_assert!(counted.debit_minor >= 0 && counted.credit_minor >= 0);
@@ -51,13 +54,15 @@ proptest! {
         items in items(),
         net in prop::option::of(-1_000_i64..1_000),
         remits in remits(),
+        fee_mode in prop::sample::select(vec![FeeMode::Withheld, FeeMode::Charged]),
         tolerance in 0_i64..600,
     ) {
         let counted = count(&items);
         let declared = Declared { net_minor: net, ..Declared::default() };
-        let Ok((total, breaks)) = judge(eur(), counted, declared, remits, tolerance) else { return Ok(()) };
+        let Ok((total, breaks)) = judge(eur(), counted, declared, remits, fee_mode, tolerance) else { return Ok(()) };
         let paid = counted.remittance_minor + i128::from(if remits == Remits::DeclaredNet { net.unwrap_or(0) } else { 0 });
-        let owed = if remits == Remits::Never { 0 } else { counted.net_minor };
+        let ours = if fee_mode == FeeMode::Charged { counted.carried_fee_minor } else { 0 };
+        let owed = if remits == Remits::Never { 0 } else { counted.net_minor + ours };
         let left = owed - paid;
         prop_assert_eq!(i128::from(total.rounding_minor) + i128::from(total.difference_minor), left);
         prop_assert!(total.rounding_minor == 0 || total.difference_minor == 0);
@@ -80,7 +85,7 @@ proptest! {
             fee_minor: Some(fit(counted.fee_minor)),
             net_minor: Some(fit(counted.net_minor)),
         };
-        let (total, breaks) = judge(eur(), counted, declared, Remits::Never, tolerance).expect("fits");
+        let (total, breaks) = judge(eur(), counted, declared, Remits::Never, FeeMode::Withheld, tolerance).expect("fits");
         prop_assert_eq!((breaks.len(), total.declared), (0, declared));
         let figure = match which {
             0 => &mut declared.items,
@@ -93,7 +98,7 @@ proptest! {
         // a number of lines has no tolerance
         let beyond = if which == 0 { 1 } else { tolerance + 1 };
         *figure = figure.map(|figure| if sign { figure + beyond } else { figure - beyond });
-        let (_, breaks) = judge(eur(), counted, declared, Remits::Never, tolerance).expect("fits");
+        let (_, breaks) = judge(eur(), counted, declared, Remits::Never, FeeMode::Withheld, tolerance).expect("fits");
         prop_assert_eq!(breaks.len(), 1, "{:?}", breaks);
     }
 }
@@ -101,6 +106,6 @@ proptest! {
 #[test]
 fn a_total_beyond_64_bits_is_an_error() {
     let counted = Counted { gross_minor: i128::from(i64::MAX) + 1, ..Counted::default() };
-    let error = judge(eur(), counted, Declared::default(), Remits::Never, 0);
+    let error = judge(eur(), counted, Declared::default(), Remits::Never, FeeMode::Withheld, 0);
     assert!(matches!(error, Err(MoneyError::Overflow(_))), "{error:?}");
 }

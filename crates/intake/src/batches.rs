@@ -198,7 +198,8 @@ impl Open {
         for (currency, counted) in &self.counted {
             let declared = self.declared.get(currency).copied().unwrap_or_default();
             let remits = profile.remittance.of(counted);
-            let (total, breaks) = judge(*currency, *counted, declared, remits, profile.tolerance_minor).map_err(|error| {
+            let judged = judge(*currency, *counted, declared, remits, profile.fee_mode, profile.tolerance_minor);
+            let (total, breaks) = judged.map_err(|error| {
                 Fault::at(self.first_line, format!("batch {:?}: {error}", self.id), "split the batch, or correct its amounts")
             })?;
             totals.push(total);
@@ -214,7 +215,7 @@ impl Remittance {
         match self {
             Remittance::Never => Remits::Never,
             Remittance::ByLine => Remits::ByLine,
-            Remittance::IfPresent if counted.remittance_minor == 0 => Remits::Never,
+            Remittance::IfPresent if counted.remittances == 0 => Remits::Never,
             Remittance::IfPresent => Remits::ByLine,
             Remittance::DeclaredNet => Remits::DeclaredNet,
         }

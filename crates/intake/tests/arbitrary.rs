@@ -5,7 +5,7 @@
 mod common;
 
 use chrono::NaiveDate;
-use common::{profile, read};
+use common::{profile, profile_text, read};
 use intake::{Profile, sample};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -139,7 +139,7 @@ proptest! {
 
     #[test]
     fn any_profile_text(changes in prop::collection::vec(change(), 1..6), name in any_profile()) {
-        let mut bytes = Profile::built_in_text(name).unwrap().as_bytes().to_vec();
+        let mut bytes = profile_text(name).into_bytes();
         changes.iter().for_each(|change| apply(&mut bytes, change));
         let text = String::from_utf8_lossy(&bytes);
         match Profile::parse(&text, "any") {

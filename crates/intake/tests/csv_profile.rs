@@ -152,7 +152,7 @@ fn the_same_text_in_another_batch_is_no_duplicate() {
 const OTHER: &str = r#"
 format = "csv"
 source = "other"
-fee_mode = "charged"
+fee_mode = "withheld"
 remittance = "declared_net"
 tolerance_minor = 1
 delimiter = ";"
@@ -204,12 +204,60 @@ fn m11_a_decimal_comma_is_read_where_the_profile_says_so() {
     assert_eq!(lines, [(-100_000, 0, 0), (125_401, 7, 2_491), (0, 8_000, 0)]);
     assert_eq!((items[0].item.merchant.as_str(), items[1].item.merchant.as_str()), ("house", "kiosk"));
     let batch = &summary.batches[0];
-    assert_eq!((batch.external_batch_id.as_str(), batch.fee_mode, batch.breaks.len()), ("1|a", FeeMode::Charged, 0));
+    assert_eq!((batch.external_batch_id.as_str(), batch.breaks.len()), ("1|a", 0));
     assert_eq!((batch.totals[0].declared_remittance_minor, batch.totals[0].rounding_minor), (17_394, 0));
     for wrong in ["1,000.00", "1000.00", "10.00,00", "1.00", "1.0000", ".100", "1.234.56", "1.000,", "1,0,0"] {
         let error = read(other(&rows.replace("-1.000,00", wrong)), &profile).unwrap_err();
         assert!(error.to_string().contains("is not an amount (profile other expects e.g. 1234,50)"), "{error}");
     }
+}
+
+/// [`OTHER`] with payouts as lines and the fee as ours.
+fn charged(remittance: &str) -> String {
+    let remittance = format!("remittance = \"{remittance}\"");
+    let by_line = OTHER.replace("remittance = \"declared_net\"", &remittance).replace("\"withheld\"", "\"charged\"");
+    by_line.replace("[types.values]", "[types.values]\npayout = { kind = \"remittance\" }")
+}
+
+/// Where the fee is ours the source pays out the gross, and keeps only what it bills as a line of its own.
+#[test]
+fn a_payout_takes_a_fee_of_ours_along() {
+    let profile = Profile::parse(&charged("by_line"), "other").unwrap();
+    let judged = |payout: &str| {
+        let sale = "1;a;02.03.2026;sale;;10,00;-0,30;;r1\n1;a;02.03.2026;penalty;;0;-1;;\n";
+        let (summary, _) = read(other(&format!("{sale}1;a;02.03.2026;payout;;{payout};;;p1\n")), &profile).unwrap();
+        (summary.batches[0].fee_mode, summary.batches[0].breaks.clone())
+    };
+    assert_eq!(judged("-9,00"), (FeeMode::Charged, vec![]));
+    let left_over = "rows net 8.70 EUR and our fees 0.30 EUR, remittance 8.70 EUR: 0.30 left over";
+    assert_eq!(judged("-8,70"), (FeeMode::Charged, vec![left_over.to_owned()]));
+    let error = Profile::parse(&charged("declared_net"), "other").unwrap_err();
+    assert!(error.to_string().contains("then more than the net is paid out"), "{error}");
+}
+
+/// A payout line is there even if it pays nothing, or the next one takes it back: the rows must come to nothing too.
+#[test]
+fn a_payout_of_nothing_is_a_payout() {
+    let profile = Profile::parse(&charged("if_present"), "other").unwrap();
+    let breaks = |payouts: &[&str]| {
+        let payouts: String =
+            payouts.iter().enumerate().map(|(n, amount)| format!("1;a;02.03.2026;payout;;{amount};;;p{n}\n")).collect();
+        read(other(&format!("1;a;02.03.2026;sale;;10,00;;;r1\n{payouts}")), &profile).unwrap().0.batches[0].breaks.len()
+    };
+    assert_eq!((breaks(&[]), breaks(&["-10,00"])), (0, 0));
+    assert_eq!((breaks(&["0"]), breaks(&["-10,00", "10,00"])), (1, 1));
+}
+
+/// A default stands in for a column that is absent, not for one that is there twice.
+#[test]
+fn a_column_with_a_default_may_be_absent_and_not_ambiguous() {
+    let profile = Profile::parse(OTHER, "other").unwrap();
+    let absent = "Run;Part;Day;What;Gross;Fee;Tax;Ref\n1;a;02.03.2026;sale;10,00;;;r1\n";
+    let (_, items) = read(absent, &profile).unwrap();
+    assert_eq!(items[0].item.merchant, "house");
+    let twice = "Run;Part;Day;What;Shop;Shop;Gross;Fee;Tax;Ref\n1;a;02.03.2026;sale;kiosk;stall;10,00;;;r1\n";
+    let error = read(twice, &profile).unwrap_err();
+    assert!(error.to_string().starts_with("file:1: the header names the column \"Shop\" twice"), "{error}");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Profiles that make no sense are refused with a sentence.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::profile_text;
 use intake::Profile;
 
-fn canonical() -> &'static str {
-    Profile::built_in_text("canonical-csv").unwrap()
+fn canonical() -> String {
+    profile_text("canonical-csv")
 }
 
 fn wrong(text: &str, says: &str) {
@@ -102,13 +105,16 @@ fn money_is_remitted_somehow() {
     changed("remittance = \"if_present\"", "remittance = \"never\"", "a type is of kind \"remittance\"");
     changed("remittance = \"if_present\"", "remittance = \"declared_net\"", "names no column net");
     changed("remittance = { kind = \"remittance\" }", "", "no type is of kind \"remittance\"");
-    let nacha = Profile::built_in_text("nacha").unwrap();
+    let nacha = profile_text("nacha");
     wrong(&nacha.replace("never", "by_line"), "remittance must be \"never\"");
+    let ndjson = profile_text("canonical-ndjson").replace("\"if_present\"", "\"declared_net\"");
+    Profile::parse(&ndjson, "mine").unwrap();
+    wrong(&ndjson.replace("\"withheld\"", "\"charged\""), "then more than the net is paid out");
 }
 
 #[test]
 fn a_fixed_layout_takes_no_sections() {
-    let nacha = Profile::built_in_text("nacha").unwrap();
+    let nacha = profile_text("nacha");
     wrong(&format!("{nacha}\n[batch]\ncolumns = [\"x\"]\n"), "batch belongs to format = \"csv\"");
     wrong(&format!("{nacha}\ndelimiter = \";\"\n"), "delimiter belongs to format = \"csv\"");
 }

@@ -111,19 +111,23 @@ impl Header<'_> {
         names.iter().map(|name| self.one(name)).collect()
     }
 
-    fn any(&self, names: &[String]) -> Result<Vec<usize>, Fault> {
+    /// Those of these columns that the header has.
+    fn present(&self, names: &[String]) -> Result<Vec<usize>, Fault> {
         let mut found = Vec::new();
         for name in names {
             found.extend(self.position(name)?);
         }
+        Ok(found)
+    }
+
+    fn any(&self, names: &[String]) -> Result<Vec<usize>, Fault> {
+        let found = self.present(names)?;
         if found.is_empty() && !names.is_empty() { Err(self.missing(&format!("of {names:?}"))) } else { Ok(found) }
     }
 
+    /// Absent columns leave it to the default; a column that is there twice is wrong all the same.
     fn fallback(&self, fallback: &Fallback) -> Result<Vec<usize>, Fault> {
-        match self.any(&fallback.columns) {
-            Err(_) if fallback.default.is_some() => Ok(Vec::new()),
-            found => found,
-        }
+        if fallback.default.is_some() { self.present(&fallback.columns) } else { self.any(&fallback.columns) }
     }
 
     fn optional(&self, name: Option<&str>) -> Result<Option<usize>, Fault> {

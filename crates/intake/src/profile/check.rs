@@ -6,7 +6,7 @@ use super::raw::{
     RawTypeIdentity, RawTypes,
 };
 use super::{Layout, Profile, Remittance};
-use domain::item::ItemKind;
+use domain::item::{FeeMode, ItemKind};
 use domain::money::Currency;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,12 @@ pub(super) fn profile(mut raw: RawProfile, name: &str) -> Checked<Profile> {
     }
     if !(0..=1_000_000).contains(&raw.tolerance_minor) {
         return Err(format!("tolerance_minor is {}: give minor units from 0 to 1000000", raw.tolerance_minor));
+    }
+    if (raw.remittance, raw.fee_mode) == (Remittance::DeclaredNet, FeeMode::Charged) {
+        // no batch with a fee would foot
+        let what = "remittance is \"declared_net\", but fee_mode is \"charged\": then more than the net is paid out; read the payouts \
+                    as lines (\"by_line\"), or leave the fee to the source (\"withheld\")";
+        return Err(what.to_owned());
     }
     let layout = match raw.format {
         Format::Csv => Layout::Csv(Box::new(csv(&mut raw)?)),

@@ -105,12 +105,6 @@ impl Profile {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The TOML of a built-in profile: a starting point for one's own.
-    #[must_use]
-    pub fn built_in_text(name: &str) -> Option<&'static str> {
-        BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, text)| *text)
-    }
-
     /// A built-in profile, or the one in a file. A profile in a file is named after the file, without its ending.
     ///
     /// # Errors

@@ -8,6 +8,12 @@ pub(crate) fn profile(name: &str) -> Profile {
     Profile::named(name).expect("a built-in profile")
 }
 
+/// The TOML of a built-in profile.
+pub(crate) fn profile_text(name: &str) -> String {
+    let path = format!("{}/../../config/profiles/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("a built-in profile")
+}
+
 /// Reads `bytes` as `file` and keeps every line.
 pub(crate) fn read(bytes: impl AsRef<[u8]>, profile: &Profile) -> Result<(FileSummary, Vec<StagedItem>), ReadError> {
     let mut items = Vec::new();
