@@ -122,8 +122,10 @@ impl From<sqlx::Error> for LedgerError {
             // (SQLite's "integer overflow" is a plain SQLITE_ERROR and is told where it can happen.)
             "22003" | "3091" => LedgerError::Overflow(error),
             // idle_in_transaction_session_timeout, idle_session_timeout, admin_shutdown, crash_shutdown, cannot_connect_now,
-            // too_many_connections, connection exceptions
-            "25P03" | "57P05" | "57P01" | "57P02" | "57P03" | "53300" => LedgerError::Unavailable(error),
+            // too_many_connections, disk full, out of memory, system and I/O errors; read_only_sql_transaction: we are still
+            // connected to what was the primary before a failover. Also connection exceptions, below
+            "25P03" | "57P05" | "57P01" | "57P02" | "57P03" | "57P04" | "53100" | "53200" | "53300" | "58000" | "58030"
+            | "25006" => LedgerError::Unavailable(error),
             code if code.len() == 5 && code.starts_with("08") => LedgerError::Unavailable(error),
             code => match sqlite_primary(code) {
                 // SQLITE_BUSY, SQLITE_LOCKED

@@ -102,7 +102,8 @@ pub struct OpenOptions {
 /// [`LedgerError::Differs`] where partitions or guard are not the ledger's; [`LedgerError::Unavailable`].
 pub async fn open(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
     let ledger = connect(options).await?;
-    check_meta(ledger.meta(), options)?;
+    let Meta { partitions, guard, .. } = ledger.meta();
+    check_cut((options.partitions, options.guard), (partitions, guard))?;
     Ok(ledger)
 }
 
@@ -140,7 +141,8 @@ pub trait Fences: Send + Sync {
     /// The generation of `source`, which must be the newest. A ledger that never had a source adopts this one.
     ///
     /// # Errors
-    /// [`LedgerError::SourceSuperseded`] where another source, or this one again, was adopted since.
+    /// [`LedgerError::SourceSuperseded`] where another source was adopted since; [`LedgerError::Differs`] where the ledger was cut or
+    /// guarded anew since it was opened here.
     async fn generation(&self, source: &str) -> Result<i64, LedgerError>;
 
     /// The next token of the ledger's counter, committed. Greater than every token it ever gave, whatever became of leases.
@@ -150,8 +152,8 @@ pub trait Fences: Send + Sync {
     /// itself, no older holder of the unit can commit anything.
     async fn register(&self, unit: Unit, stamp: Stamp) -> Result<Stamp, LedgerError>;
 
-    /// Keeps a refused write, in a transaction of its own.
-    async fn record_rejection(&self, rejection: &Rejection) -> Result<(), LedgerError>;
+    /// Keeps refused writes, in a transaction of their own.
+    async fn record_rejections(&self, rejections: &[Rejection]) -> Result<(), LedgerError>;
 
     /// Makes `source` the newest one under a higher generation, and takes every unit from whoever holds it.
     async fn adopt_source(&self, source: &str, operator: &Operator) -> Result<i64, LedgerError>;
@@ -169,8 +171,8 @@ pub trait Fences: Send + Sync {
 /// A write that the ledger refused because of its fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejection {
-    /// `register`, `claim`, `settle` or `release`.
-    pub operation: &'static str,
+    /// What was tried.
+    pub operation: Operation,
     /// The unit it was for.
     pub unit: Unit,
     /// The batch, where it was for one.
@@ -179,6 +181,32 @@ pub struct Rejection {
     pub stamp: Stamp,
     /// Who holds the unit.
     pub stored: Stamp,
+}
+
+/// A write that a fence can refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Becoming the holder of a unit.
+    Register,
+    /// Claiming batches.
+    Claim,
+    /// Settling a batch.
+    Settle,
+    /// Handing batches back.
+    Release,
+}
+
+impl Operation {
+    /// The word used in SQL.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Operation::Register => "register",
+            Operation::Claim => "claim",
+            Operation::Settle => "settle",
+            Operation::Release => "release",
+        }
+    }
 }
 
 /// Runs, claims and settlements.
@@ -200,10 +228,13 @@ pub trait Settlements: Send + Sync {
     /// Settles the batches in one transaction and says for each what became of it, in order of id. Refused writes are kept.
     ///
     /// # Errors
-    /// An error means that nothing of it is in the ledger: where a reply was lost, the ledger was read again first.
+    /// Nothing of it is in the ledger: where a reply was lost, the ledger was read again first. Only when that read fails too
+    /// ([`LedgerError::Unavailable`]) is it unknown; whoever claims next, we or a newer holder, finds out by the state.
+    /// A batch that is missing in the answer is unknown in the same way.
     async fn settle(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError>;
 
-    /// Hands claimed batches back to `pending`. `uncharge` takes the attempt back (a drain is not the batch's fault).
+    /// Hands claimed batches back to `pending`; how many were still ours. `uncharge` takes the attempt back (a drain is not the
+    /// batch's fault).
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
 }
 
@@ -253,13 +284,14 @@ fn check_versions(migrations: &sqlx::migrate::Migrator, applied: &[i64]) -> Resu
     }
 }
 
-fn check_meta(meta: Meta, options: &OpenOptions) -> Result<(), LedgerError> {
+/// An instance that was configured, or opened, otherwise than the ledger is now does nothing with it.
+fn check_cut((partitions, guard): (i32, Guard), stored: (i32, Guard)) -> Result<(), LedgerError> {
     let differs = |key, configured: String, stored: String| Err(LedgerError::Differs { key, configured, stored });
-    if meta.partitions != options.partitions {
-        return differs("worker.partitions", options.partitions.to_string(), meta.partitions.to_string());
+    if stored.0 != partitions {
+        return differs("worker.partitions", partitions.to_string(), stored.0.to_string());
     }
-    if meta.guard != options.guard {
-        return differs("worker.guard", options.guard.as_str().to_owned(), meta.guard.as_str().to_owned());
+    if stored.1 != guard {
+        return differs("worker.guard", guard.as_str().to_owned(), stored.1.as_str().to_owned());
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ where
     let pauses = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(5))
         .with_max_delay(Duration::from_millis(200))
-        .with_max_times(8)
+        .with_max_times(4)
         .with_jitter();
     transaction.retry(pauses).when(LedgerError::is_contention).await
 }

@@ -1,10 +1,10 @@
 //! What claims and settlements are asked and answer, and the decisions that all engines share. Needs `domain::outcome`.
 
-use crate::{Fences, LedgerError, Rejection, retry};
+use crate::{Fences, LedgerError, Operation, Rejection, retry};
 use async_trait::async_trait;
 use chrono::NaiveDate;
 use domain::batch::BatchState;
-use domain::fence::{Fence, Stamp};
+use domain::fence::{Fence, Stamp, Standing, standing};
 use domain::ids::{BatchId, HolderId, RunId};
 use domain::item::{FeeMode, ItemKind};
 use domain::journal::{Measure, template};
@@ -26,6 +26,8 @@ pub struct ClaimRequest {
     pub upto: NaiveDate,
     /// At most so many never-charged batches; a charged one always comes alone.
     pub most: u32,
+    /// At most so many items together, so that what is claimed settles in one transaction; a larger batch comes alone.
+    pub most_items: i64,
     /// Charged so often and still not settled: quarantined.
     pub max_attempts: i32,
     /// Limits of the transaction.
@@ -43,6 +45,8 @@ pub struct Charge {
     pub upto: NaiveDate,
     /// At most so many never-charged batches; a charged one always comes alone.
     pub most: u32,
+    /// At most so many items together, so that what is claimed settles in one transaction; a larger batch comes alone.
+    pub most_items: i64,
     /// Charged so often and still not settled: quarantined.
     pub max_attempts: i32,
     /// For so long nobody else is given them: the settle timeout, by the database's clock.
@@ -158,8 +162,24 @@ pub(crate) trait Transactions: Fences {
     /// One settle transaction; the batches it settled. Those it did not return are untouched.
     async fn settle_once(&self, work: &SettleWork<'_>, probe: &dyn Probe) -> Result<Vec<BatchId>, LedgerError>;
 
+    /// One transaction that hands claimed batches back; how many it did.
+    async fn release_once(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
+
+    /// The stamp registered for a unit.
+    async fn registered(&self, unit: Unit) -> Result<Stamp, LedgerError>;
+
     /// A locking read: it waits for a transaction in flight on these rows, so that what it shows is final.
     async fn read_back(&self, work: &SettleWork<'_>, batches: &[BatchId]) -> Result<ReadBack, LedgerError>;
+}
+
+/// How many of the first batches stay within `items` together; at least one.
+pub(crate) fn fitting(batches: &[ClaimedBatch], items: i64) -> usize {
+    let mut sum = 0_i64;
+    let within = batches.iter().take_while(|batch| {
+        sum = sum.saturating_add(batch.items);
+        sum <= items
+    });
+    within.count().max(1).min(batches.len())
 }
 
 /// What a locking read shows.
@@ -176,9 +196,27 @@ pub(crate) async fn claim(engine: &impl Transactions, request: &ClaimRequest) ->
     let claim = retry::transaction(|| engine.claim_once(request)).await?;
     if let Claim::Fenced { stored } = claim {
         let ClaimRequest { unit, stamp, .. } = *request;
-        engine.record_rejection(&Rejection { operation: "claim", unit, batch: None, stamp, stored }).await?;
+        engine.record_rejections(&[Rejection { operation: Operation::Claim, unit, batch: None, stamp, stored }]).await?;
     }
     Ok(claim)
+}
+
+/// Hands batches back, and keeps a refusal.
+pub(crate) async fn release(
+    engine: &impl Transactions,
+    unit: Unit,
+    stamp: Stamp,
+    batches: &[BatchId],
+    uncharge: bool,
+) -> Result<u64, LedgerError> {
+    let released = retry::transaction(|| engine.release_once(unit, stamp, batches, uncharge)).await?;
+    if released < batches.len() as u64 {
+        let stored = engine.registered(unit).await?;
+        if standing(stamp, stored) == Standing::Superseded {
+            engine.record_rejections(&[Rejection { operation: Operation::Release, unit, batch: None, stamp, stored }]).await?;
+        }
+    }
+    Ok(released)
 }
 
 /// Settles, reads back what the transaction did not settle or whose reply was lost, and keeps refusals.
@@ -192,7 +230,12 @@ pub(crate) async fn settle(
     let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
     let mut outcomes: Vec<(BatchId, SettleOutcome)> = settled.iter().map(|batch| (*batch, SettleOutcome::Settled)).collect();
     if !open.is_empty() {
-        let read = retry::transaction(|| engine.read_back(work, &open)).await?;
+        let read = match retry::transaction(|| engine.read_back(work, &open)).await {
+            Ok(read) => read,
+            // What was settled is known and must be told; the others come back with the next claim.
+            Err(_) if !outcomes.is_empty() => return Ok(outcomes),
+            Err(error) => return Err(error),
+        };
         let resolved: Vec<(BatchId, SettleOutcome)> =
             read.batches.iter().map(|seen| (seen.id, outcome_of(work.authority, *seen, read.stored))).collect();
         // A definite error, or a lost reply to a transaction of which nothing is there.
@@ -215,10 +258,10 @@ async fn record_refused(
     resolved: &[(BatchId, SettleOutcome)],
 ) -> Result<(), LedgerError> {
     let (Authority::Lease { unit, stamp }, Some(stored)) = (authority, stored) else { return Ok(()) };
-    for (batch, _) in resolved.iter().filter(|(_, outcome)| matches!(outcome, SettleOutcome::Fenced { .. })) {
-        engine.record_rejection(&Rejection { operation: "settle", unit, batch: Some(*batch), stamp, stored }).await?;
-    }
-    Ok(())
+    let refused = resolved.iter().filter(|(_, outcome)| matches!(outcome, SettleOutcome::Fenced { .. }));
+    let rejection = |batch: &BatchId| Rejection { operation: Operation::Settle, unit, batch: Some(*batch), stamp, stored };
+    let rejections: Vec<Rejection> = refused.map(|(batch, _)| rejection(batch)).collect();
+    if rejections.is_empty() { Ok(()) } else { engine.record_rejections(&rejections).await }
 }
 
 /// Classifies a batch that a settle transaction did not return. `stored` is the unit's registered stamp; under a row lock
@@ -273,5 +316,23 @@ impl TemplateColumns {
             }
         }
         columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(items: i64) -> ClaimedBatch {
+        ClaimedBatch { id: BatchId(1), items, attempts: 1 }
+    }
+
+    #[test]
+    fn a_transaction_is_bounded_in_items_but_never_empty() {
+        assert_eq!(fitting(&[batch(10), batch(10), batch(10)], 20), 2);
+        assert_eq!(fitting(&[batch(500), batch(10)], 20), 1);
+        assert_eq!(fitting(&[batch(10), batch(i64::MAX)], 20), 1);
+        assert_eq!(fitting(&[batch(0), batch(0)], 20), 2);
+        assert_eq!(fitting(&[], 20), 0);
     }
 }

@@ -35,6 +35,12 @@ pub(crate) async fn ledger(config: &Config) -> anyhow::Result<Arc<dyn Ledger>> {
     Ok(ledger::open(&open_options(config)).await?)
 }
 
+/// Opens the ledger as it is, to look at it or to decide about it: nothing is created or migrated by the way.
+pub(crate) async fn existing(config: &Config) -> anyhow::Result<Arc<dyn Ledger>> {
+    let options = OpenOptions { migrate: false, ..open_options(config) };
+    Ok(ledger::connect(&options).await?)
+}
+
 /// A connector to the lock service.
 pub(crate) fn connector(config: &Config) -> anyhow::Result<Box<dyn Connector>> {
     let url = &config.database.url;

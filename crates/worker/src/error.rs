@@ -37,8 +37,12 @@ impl WorkerError {
     #[must_use]
     pub fn is_outage(&self) -> bool {
         match self {
-            WorkerError::Ledger(error) => error.is_unavailable() || error.is_contention(),
-            WorkerError::Lease(error) => !matches!(error, LeaseError::Invalid { .. }),
+            // A settle transaction that takes too long is dealt with where it happens; anything else that does is a slow database.
+            WorkerError::Ledger(error) => {
+                error.is_unavailable() || error.is_contention() || matches!(error, LedgerError::TimedOut(_))
+            }
+            // The keeper of this process is gone: no waiting brings it back.
+            WorkerError::Lease(error) => !matches!(error, LeaseError::Invalid { .. } | LeaseError::Closed),
             WorkerError::SourceWentBack { .. } | WorkerError::WaitEnded(_) => false,
         }
     }

@@ -10,7 +10,7 @@ use domain::fence::{Fence, Stamp};
 use domain::step::Step;
 use domain::unit::Unit;
 use lease::{Keeper, Lease, LeaseName, Proof, TokenSource};
-use ledger::Rejection;
+use ledger::{Operation, Rejection};
 use tracing::{info, warn};
 
 /// The source of every token that the ledger mints, whichever lock service grants the leases.
@@ -99,14 +99,14 @@ impl Worker {
                 stored: stored.fence.token,
             });
         }
-        self.ledger.record_rejection(&Rejection { operation: "register", unit, batch: None, stamp, stored }).await?;
-        self.fenced("register", stamp, stored, 1);
+        self.ledger.record_rejections(&[Rejection { operation: Operation::Register, unit, batch: None, stamp, stored }]).await?;
+        self.fenced("register", stamp, 1);
         Ok(Take::Fenced)
     }
 
-    /// A refused write is logged once, here, and counted.
-    pub(crate) fn fenced(&self, step: &'static str, stamp: Stamp, stored: Stamp, writes: u64) {
+    /// Refused writes are logged once, here, and counted. Who was newer is in the ledger's record (`settled fence list`).
+    pub(crate) fn fenced(&self, step: &'static str, stamp: Stamp, writes: u64) {
         Counters::add(&self.counters.fenced, writes);
-        warn!(step, fence = %stamp.fence, newer.fence = %stored.fence, newer.holder = %stored.holder, writes, "fenced: a newer holder has registered, the ledger refused");
+        warn!(step, fence = %stamp.fence, holder.id = %stamp.holder, writes, "fenced: a newer holder has registered, the ledger refused");
     }
 }

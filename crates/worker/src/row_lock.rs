@@ -4,13 +4,12 @@
 //! worker that wakes finds its batch settled. Compare with `settle.rs`.
 
 use crate::report::Counters;
-use crate::settle::{fitting, ids};
+use crate::settle::{Job, ids};
 use crate::{Worker, WorkerError};
-use chrono::NaiveDate;
-use domain::ids::{BatchId, RunId};
+use domain::ids::BatchId;
 use domain::outcome::SettleOutcome;
 use domain::step::Step;
-use ledger::settle::{Authority, Charge, ClaimedBatch, SettleWork};
+use ledger::settle::{Authority, Charge, Claimed, ClaimedBatch, SettleWork};
 use tracing::{debug, info, warn};
 
 impl Worker {
@@ -18,44 +17,44 @@ impl Worker {
     ///
     /// # Errors
     /// Outages.
-    pub async fn work_rows(&self, run: RunId, upto: NaiveDate) -> Result<bool, WorkerError> {
+    pub async fn work_rows(&self, job: Job) -> Result<bool, WorkerError> {
         let charge = Charge {
             holder: self.holder,
-            run,
-            upto,
+            run: job.run,
+            upto: job.upto,
             most: self.settings.batches_per_transaction,
+            most_items: self.settings.items_per_transaction,
             max_attempts: self.settings.max_attempts,
+            // What was charged settles in one transaction, so for that long it may still be in hand.
             retry_after: self.settings.limits.total,
             limits: self.settings.limits,
         };
-        let claimed = self.ledger.charge(&charge).await?;
-        self.gave_up(&claimed.quarantined);
-        if claimed.batches.is_empty() {
-            return Ok(!claimed.quarantined.is_empty());
+        let Claimed { batches, quarantined } = self.ledger.charge(&charge).await?;
+        self.gave_up(&quarantined);
+        if batches.is_empty() {
+            return Ok(!quarantined.is_empty());
         }
-        self.probe.at_with(Step::BatchesClaimed, &ids(&claimed.batches));
-        let mut rest = claimed.batches.as_slice();
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(fitting(rest, self.settings.items_per_transaction));
-            self.probe.at_with(Step::BeforeSettleTx, &ids(now));
-            self.settle_rows(run, now).await?;
-            self.probe.at_with(Step::Settled, &ids(now));
-            rest = later;
-        }
-        Ok(true)
-    }
-
-    async fn settle_rows(&self, run: RunId, batches: &[ClaimedBatch]) -> Result<(), WorkerError> {
-        let ids = ids(batches);
+        let ids = ids(&batches);
+        self.probe.at_with(Step::BatchesClaimed, &ids);
+        self.probe.at_with(Step::BeforeSettleTx, &ids);
         let authority = Authority::RowLock { holder: self.holder };
-        let work = SettleWork { authority, run, batches: &ids, limits: self.settings.limits };
+        let work = SettleWork { authority, run: job.run, batches: &ids, limits: self.settings.limits };
         match self.ledger.settle(&work, self.probe.as_ref()).await {
-            Ok(outcomes) => outcomes.iter().zip(batches).for_each(|((id, outcome), batch)| self.tally_row(*id, *outcome, batch)),
+            Ok(outcomes) => self.tally_rows(&batches, &outcomes),
             Err(error) if error.is_unavailable() => return Err(error.into()),
             // Charged already; given out again, alone, when its retry time has come.
             Err(error) => warn!(batches = ids.len(), %error, "settling failed; the batches come back one by one"),
         }
-        Ok(())
+        self.probe.at_with(Step::Settled, &ids);
+        Ok(true)
+    }
+
+    fn tally_rows(&self, batches: &[ClaimedBatch], outcomes: &[(BatchId, SettleOutcome)]) {
+        for (id, outcome) in outcomes {
+            if let Some(batch) = batches.iter().find(|batch| batch.id == *id) {
+                self.tally_row(*id, *outcome, batch);
+            }
+        }
     }
 
     fn tally_row(&self, id: BatchId, outcome: SettleOutcome, batch: &ClaimedBatch) {

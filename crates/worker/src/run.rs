@@ -5,10 +5,9 @@
 
 use crate::grant::Take;
 use crate::report::{Counters, RunReport, millis};
+use crate::settle::Job;
 use crate::{Worker, WorkerError};
-use chrono::NaiveDate;
 use domain::batch::BatchState;
-use domain::ids::RunId;
 use domain::run::RunKey;
 use domain::step::Step;
 use domain::unit::Unit;
@@ -21,6 +20,16 @@ use tracing::{info, warn};
 /// The longest pause between two looks for work when a service is out.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 
+/// What a look for work came to.
+enum Round {
+    /// Nothing is due any more.
+    Done,
+    /// So many units have work, and it is time to stop.
+    Over(usize),
+    /// Look again.
+    More,
+}
+
 impl Worker {
     /// Works the run of `key` to its end, or until `wait` is over, or until a drain is asked.
     ///
@@ -30,25 +39,27 @@ impl Worker {
     /// [`WorkerError::WaitEnded`]; the last outage, where one lasted to the end of the wait; everything that waiting cannot cure.
     pub async fn run(&self, key: &RunKey, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
         let begun = Instant::now();
-        let upto = key.business_date;
+        let until = wait.map(|wait| begun + wait);
         let mut outage: Option<WorkerError> = None;
         let run = loop {
             match self.ledger.open_run(key, self.holder).await.map_err(WorkerError::from) {
                 Ok(run) => break run,
-                Err(error) => self.sit_out(error, &mut outage, begun, wait).await?,
+                Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         };
+        let job = Job { run, upto: key.business_date, until };
         self.probe.at(Step::RunPlanned);
-        info!(run.id = %run, %upto, holder.id = %self.holder, "run opened or joined");
-        while !self.drain.is_asked() {
-            match self.look_for_work(run, upto).await {
-                Ok(0) => break,
-                Ok(units) if is_over(begun, wait) => return Err(outage.unwrap_or(WorkerError::WaitEnded(units))),
-                Ok(_) => outage = None,
-                Err(error) => self.sit_out(error, &mut outage, begun, wait).await?,
+        info!(run.id = %run, upto = %job.upto, holder.id = %self.holder, "run opened or joined");
+        loop {
+            match self.round(job, &mut outage).await {
+                Ok(Round::Done) => break,
+                Ok(Round::Over(_)) if self.drain.is_asked() => break,
+                Ok(Round::Over(units)) => return Err(outage.unwrap_or(WorkerError::WaitEnded(units))),
+                Ok(Round::More) => {}
+                Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         }
-        self.report(run, upto, begun).await
+        self.report(job, begun).await
     }
 
     /// Waits a moment when a service is out; any other error, and the end of the wait, is an error.
@@ -56,10 +67,9 @@ impl Worker {
         &self,
         error: WorkerError,
         outage: &mut Option<WorkerError>,
-        begun: Instant,
-        wait: Option<Duration>,
+        until: Option<Instant>,
     ) -> Result<(), WorkerError> {
-        if !error.is_outage() || is_over(begun, wait) || self.drain.is_asked() {
+        if !error.is_outage() || is_over(until) || self.drain.is_asked() {
             return Err(error);
         }
         if outage.is_none() {
@@ -70,37 +80,42 @@ impl Worker {
         Ok(())
     }
 
-    /// One round over the units that have work; returns how many those were. Pauses when all of them are busy.
-    async fn look_for_work(&self, run: RunId, upto: NaiveDate) -> Result<usize, WorkerError> {
-        let mut units = self.ledger.due_units(upto).await?;
+    /// Looks for units that have work and works one of them. Pauses when all of them are busy.
+    async fn round(&self, job: Job, outage: &mut Option<WorkerError>) -> Result<Round, WorkerError> {
+        let mut units = self.ledger.due_units(job.upto).await?;
         if units.is_empty() {
-            return Ok(0);
+            return Ok(Round::Done);
+        }
+        if self.is_to_stop(job) {
+            return Ok(Round::Over(units.len()));
         }
         // Everybody in an order of their own, so that instances spread over the units instead of queueing for the first.
         units.shuffle(&mut rand::rng());
         let worked = match &self.keeper {
-            Some(keeper) => self.work_one_of(keeper, &units, run, upto).await?,
-            None => self.work_rows(run, upto).await?,
+            Some(keeper) => self.work_one_of(keeper, &units, job).await?,
+            None => self.work_rows(job).await?,
         };
+        *outage = None;
         if !worked {
             self.pause(self.settings.poll).await;
         }
-        Ok(units.len())
+        Ok(Round::More)
     }
 
-    /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free.
-    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], run: RunId, upto: NaiveDate) -> Result<bool, WorkerError> {
+    /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free, or the one
+    /// that was got lost at once (whatever the cause, it must not be tried again without a pause).
+    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], job: Job) -> Result<bool, WorkerError> {
         for unit in units {
-            if self.drain.is_asked() {
+            if self.is_to_stop(job) {
                 return Ok(true);
             }
             match self.take(keeper, *unit).await? {
                 Take::Granted(grant) => {
-                    self.work_unit(*grant, run, upto).await?;
+                    self.work_unit(*grant, job).await?;
                     return Ok(true);
                 }
                 Take::Busy => {}
-                Take::Lost | Take::Fenced => return Ok(true),
+                Take::Lost | Take::Fenced => return Ok(false),
             }
         }
         Ok(false)
@@ -115,14 +130,14 @@ impl Worker {
         }
     }
 
-    async fn report(&self, run: RunId, upto: NaiveDate, begun: Instant) -> Result<RunReport, WorkerError> {
-        let status = self.ledger.status(Some(upto)).await?;
+    async fn report(&self, job: Job, begun: Instant) -> Result<RunReport, WorkerError> {
+        let status = self.ledger.status(Some(job.upto)).await?;
         let batches = |state| status.batches.get(&state).copied().unwrap_or(0);
         let settled = Counters::read(&self.counters.settled);
         Ok(RunReport {
-            run_id: run,
+            run_id: job.run,
             batches_settled: settled,
-            batches_already_settled: self.ledger.run_settled(run).await?.saturating_sub(settled),
+            batches_already_settled: self.ledger.run_settled(job.run).await?.saturating_sub(settled),
             batches_broken: batches(BatchState::Broken),
             batches_quarantined: batches(BatchState::Quarantined),
             fenced: Counters::read(&self.counters.fenced),
@@ -132,6 +147,6 @@ impl Worker {
     }
 }
 
-fn is_over(begun: Instant, wait: Option<Duration>) -> bool {
-    wait.is_some_and(|wait| begun.elapsed() >= wait)
+fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
 }

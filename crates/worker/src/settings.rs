@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct WorkerSettings {
     /// Most batches claimed, and settled in one transaction.
     pub batches_per_transaction: u32,
-    /// Most items settled in one transaction; a batch with more comes alone.
+    /// Most items claimed, and settled in one transaction; a batch with more comes alone.
     pub items_per_transaction: i64,
     /// Charged so often and still not settled: quarantined.
     pub max_attempts: i32,

@@ -14,7 +14,19 @@ use lease::Release;
 use ledger::LedgerError;
 use ledger::settle::{Authority, Claim, ClaimRequest, ClaimedBatch, SettleWork};
 use std::collections::BTreeMap;
+use std::time::Instant;
 use tracing::{Instrument, debug, info, info_span, warn};
+
+/// What a worker is at: which run, how far, and until when.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    /// The run.
+    pub run: RunId,
+    /// Batches due on or before this day.
+    pub upto: NaiveDate,
+    /// When to stop taking up work; never if not given.
+    pub until: Option<Instant>,
+}
 
 /// Whether the grant can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +37,19 @@ enum Next {
 }
 
 impl Worker {
-    /// Works a unit until nothing of it is due on or before `upto`, the grant is over, or a drain is asked; then releases it.
+    /// Whether to stop taking up work. Looked at between transactions only.
+    pub(crate) fn is_to_stop(&self, job: Job) -> bool {
+        self.drain.is_asked() || job.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Works a unit until nothing of it is due, the grant is over, or it is time to stop; then releases it.
     ///
     /// # Errors
     /// Outages; the grant is released (or expires) all the same.
-    pub async fn work_unit(&self, grant: Grant, run: RunId, upto: NaiveDate) -> Result<(), WorkerError> {
+    pub async fn work_unit(&self, grant: Grant, job: Job) -> Result<(), WorkerError> {
         let fence = grant.stamp.fence;
-        let span = info_span!("unit", run.id = %run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
-        let worked = self.work_grant(&grant, run, upto).instrument(span).await;
+        let span = info_span!("unit", run.id = %job.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
+        let worked = self.work_grant(&grant, job).instrument(span).await;
         self.probe.at(Step::BeforeRelease);
         let name = grant.lease.name().clone();
         match grant.lease.release().await {
@@ -43,17 +60,17 @@ impl Worker {
         worked
     }
 
-    async fn work_grant(&self, grant: &Grant, run: RunId, upto: NaiveDate) -> Result<(), WorkerError> {
+    async fn work_grant(&self, grant: &Grant, job: Job) -> Result<(), WorkerError> {
         loop {
-            if self.drain.is_asked() || self.is_lost(grant) {
+            if self.is_to_stop(job) || self.is_lost(grant) {
                 return Ok(());
             }
-            let claimed = match self.claim(grant, run, upto).await? {
+            let claimed = match self.claim(grant, job).await? {
                 Some(claimed) if !claimed.is_empty() => claimed,
                 Some(_) | None => return Ok(()),
             };
             self.probe.at_with(Step::BatchesClaimed, &ids(&claimed));
-            if self.settle_claimed(grant, run, &claimed).await? == Next::Stop {
+            if self.settle_claimed(grant, job, &claimed).await? == Next::Stop {
                 return Ok(());
             }
         }
@@ -67,13 +84,14 @@ impl Worker {
     }
 
     /// `None`: the grant is over.
-    async fn claim(&self, grant: &Grant, run: RunId, upto: NaiveDate) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
+    async fn claim(&self, grant: &Grant, job: Job) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
         let request = ClaimRequest {
             unit: grant.unit,
             stamp: grant.stamp,
-            run,
-            upto,
+            run: job.run,
+            upto: job.upto,
             most: self.settings.batches_per_transaction,
+            most_items: self.settings.items_per_transaction,
             max_attempts: self.settings.max_attempts,
             limits: self.settings.limits,
         };
@@ -82,15 +100,19 @@ impl Worker {
                 self.gave_up(&claimed.quarantined);
                 Ok(Some(claimed.batches))
             }
-            Claim::Fenced { stored } => {
-                self.fenced("claim", grant.stamp, stored, 1);
+            Claim::Fenced { .. } => {
+                self.fenced("claim", grant.stamp, 1);
                 Ok(None)
             }
             Claim::ClaimLost => {
-                warn!(unit = %grant.unit, "the ledger does not know this fence (was it restored?); acquiring anew");
+                self.claim_lost(grant);
                 Ok(None)
             }
         }
+    }
+
+    fn claim_lost(&self, grant: &Grant) {
+        warn!(unit = %grant.unit, "the ledger does not know this fence (was it restored?); acquiring anew");
     }
 
     pub(crate) fn gave_up(&self, quarantined: &[BatchId]) {
@@ -100,47 +122,40 @@ impl Worker {
         }
     }
 
-    async fn settle_claimed(&self, grant: &Grant, run: RunId, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
-        let mut rest = claimed;
-        while !rest.is_empty() {
-            if self.is_lost(grant) {
-                return Ok(Next::Stop);
-            }
-            if self.drain.is_asked() {
-                let released = self.ledger.release(grant.unit, grant.stamp, &ids(rest), true).await?;
-                info!(released, "drained: claimed batches handed back without charge");
-                return Ok(Next::Stop);
-            }
-            let (now, later) = rest.split_at(fitting(rest, self.settings.items_per_transaction));
-            self.probe.at_with(Step::BeforeSettleTx, &ids(now));
-            if self.settle_once(grant, run, now).await? == Next::Stop {
-                return Ok(Next::Stop);
-            }
-            self.probe.at_with(Step::Settled, &ids(now));
-            rest = later;
+    async fn settle_claimed(&self, grant: &Grant, job: Job, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
+        if self.is_lost(grant) {
+            return Ok(Next::Stop);
         }
-        Ok(Next::GoOn)
-    }
-
-    async fn settle_once(&self, grant: &Grant, run: RunId, batches: &[ClaimedBatch]) -> Result<Next, WorkerError> {
-        let ids = ids(batches);
+        let ids = ids(claimed);
+        if self.is_to_stop(job) {
+            let released = self.ledger.release(grant.unit, grant.stamp, &ids, true).await?;
+            info!(released, "drained: claimed batches handed back without charge");
+            return Ok(Next::Stop);
+        }
+        self.probe.at_with(Step::BeforeSettleTx, &ids);
         let authority = Authority::Lease { unit: grant.unit, stamp: grant.stamp };
-        let work = SettleWork { authority, run, batches: &ids, limits: self.settings.limits };
-        match self.ledger.settle(&work, self.probe.as_ref()).await {
-            Ok(outcomes) => Ok(self.tally(grant, batches, &outcomes)),
-            Err(error) if error.is_unavailable() => Err(error.into()),
+        let work = SettleWork { authority, run: job.run, batches: &ids, limits: self.settings.limits };
+        let next = match self.ledger.settle(&work, self.probe.as_ref()).await {
+            Ok(outcomes) => self.tally(grant, claimed, &outcomes),
+            Err(error) if error.is_unavailable() => return Err(error.into()),
             Err(error) => {
-                self.hand_back(grant, &ids, &error).await?;
-                Ok(Next::GoOn)
+                self.hand_back(grant, &ids, error).await?;
+                Next::GoOn
             }
-        }
+        };
+        self.probe.at_with(Step::Settled, &ids);
+        Ok(next)
     }
 
     /// Nothing of a failed transaction is in the ledger. Its batches keep their charge and come back one by one, so that the one
-    /// that cannot be settled is found and the others are not held up.
-    async fn hand_back(&self, grant: &Grant, ids: &[BatchId], error: &LedgerError) -> Result<(), WorkerError> {
+    /// that cannot be settled is found and the others are not held up. Waiting for somebody else's lock is no batch's fault.
+    async fn hand_back(&self, grant: &Grant, ids: &[BatchId], error: LedgerError) -> Result<(), WorkerError> {
+        let uncharge = error.is_contention();
+        self.ledger.release(grant.unit, grant.stamp, ids, uncharge).await?;
+        if uncharge {
+            return Err(error.into());
+        }
         warn!(unit = %grant.unit, batches = ids.len(), %error, "settling failed; the batches come back one by one");
-        self.ledger.release(grant.unit, grant.stamp, ids, false).await?;
         Ok(())
     }
 
@@ -160,42 +175,17 @@ impl Worker {
                 SettleOutcome::NotClaimable { state } => info!(batch.id = %batch, %state, "taken away meanwhile"),
             }
         }
-        if fenced == 0 {
-            return next;
+        if fenced > 0 {
+            self.fenced("settle", grant.stamp, fenced);
+            return Next::Stop;
         }
-        Counters::add(&self.counters.fenced, fenced);
-        warn!(step = "settle", fence = %grant.stamp.fence, unit = %grant.unit, writes = fenced, "fenced: a newer holder has registered, the ledger refused");
-        Next::Stop
+        if next == Next::Stop {
+            self.claim_lost(grant);
+        }
+        next
     }
 }
 
 pub(crate) fn ids(batches: &[ClaimedBatch]) -> Vec<BatchId> {
     batches.iter().map(|batch| batch.id).collect()
-}
-
-/// How many of the first batches stay within `items` together; at least one.
-pub(crate) fn fitting(batches: &[ClaimedBatch], items: i64) -> usize {
-    let mut sum = 0_i64;
-    let within = batches.iter().take_while(|batch| {
-        sum = sum.saturating_add(batch.items);
-        sum <= items
-    });
-    within.count().max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn batch(items: i64) -> ClaimedBatch {
-        ClaimedBatch { id: BatchId(1), items, attempts: 1 }
-    }
-
-    #[test]
-    fn a_transaction_is_bounded_in_items_but_never_empty() {
-        assert_eq!(fitting(&[batch(10), batch(10), batch(10)], 20), 2);
-        assert_eq!(fitting(&[batch(500), batch(10)], 20), 1);
-        assert_eq!(fitting(&[batch(10), batch(i64::MAX)], 20), 1);
-        assert_eq!(fitting(&[batch(0), batch(0)], 20), 2);
-    }
 }

@@ -5,9 +5,8 @@
 //! neighbour along.
 
 use super::{PostgresLedger, set_limits, stamp};
-use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch};
+use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, fitting};
 use crate::{LedgerError, retry};
-use chrono::NaiveDate;
 use domain::fence::{Stamp, Standing, standing};
 use domain::ids::{BatchId, RunId};
 use domain::unit::Unit;
@@ -36,6 +35,9 @@ const RELEASE: &str = "UPDATE settlement_batch SET state = 'pending', attempts =
     WHERE id = ANY($1) AND state = 'settling' AND fence_generation = $2 AND fence_token = $3 AND holder = $4
     AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $5 AND generation = $2 AND token = $3 AND holder = $4 FOR SHARE)";
 
+/// There is no fence under a row lock, so the guard itself is looked at: `config adopt` waits for us, or we see what it did.
+const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta FOR SHARE";
+
 // Under the row-lock guard the state stays `pending`: the row lock is the claim, and `retry_at` keeps others from charging the
 // batch again while it may still be worked.
 const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined' WHERE id IN (SELECT id FROM settlement_batch
@@ -55,20 +57,27 @@ impl PostgresLedger {
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, request.limits, request.limits.total).await?;
         let stored = lock_fence(&mut tx, request.unit).await?;
-        match standing(request.stamp, stored) {
-            Standing::Superseded => return Ok(Claim::Fenced { stored }),
-            Standing::Unregistered => return Ok(Claim::ClaimLost),
-            Standing::Current => {}
+        let refused = match standing(request.stamp, stored) {
+            Standing::Superseded => Some(Claim::Fenced { stored }),
+            Standing::Unregistered => Some(Claim::ClaimLost),
+            Standing::Current => None,
+        };
+        if let Some(refused) = refused {
+            // At once: the shared lock on the fence row holds up the takeover.
+            tx.rollback().await?;
+            return Ok(refused);
         }
         let own = own(&mut tx, request.unit, request.stamp).await?;
         if !own.is_empty() {
+            tx.rollback().await?;
             return Ok(Claim::Work(Claimed { batches: own, quarantined: Vec::new() }));
         }
         let quarantined = give_up(&mut tx, request).await?;
-        let mut batches = due(&mut tx, FRESH, request.unit, request.upto, i64::from(request.most)).await?;
+        let mut batches = fresh(&mut tx, request).await?;
         if batches.is_empty() {
-            batches = due(&mut tx, CHARGED, request.unit, request.upto, 1).await?;
+            batches = charged(&mut tx, request).await?;
         }
+        batches.truncate(fitting(&batches, request.most_items));
         mark(&mut tx, &mut batches, request.stamp, request.run).await?;
         tx.commit().await?;
         Ok(Claim::Work(Claimed { batches, quarantined }))
@@ -81,11 +90,13 @@ impl PostgresLedger {
     async fn charge_once(&self, request: &Charge) -> Result<Claimed, LedgerError> {
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, request.limits, request.limits.total).await?;
+        self.check_still(&sqlx::query(LOCK_CUT).fetch_one(&mut *tx).await?)?;
         let quarantined: Vec<i64> =
             sqlx::query_scalar(ROW_GIVE_UP).bind(request.upto).bind(request.max_attempts).fetch_all(&mut *tx).await?;
         let fresh = sqlx::query(ROW_FRESH).bind(request.upto).bind(i64::from(request.most)).fetch_all(&mut *tx).await?;
         let rows = if fresh.is_empty() { sqlx::query(ROW_CHARGED).bind(request.upto).fetch_all(&mut *tx).await? } else { fresh };
         let mut batches = claimed(&rows)?;
+        batches.truncate(fitting(&batches, request.most_items));
         let ids: Vec<i64> = batches.iter().map(|batch| batch.id.0).collect();
         let retry_ms = i64::try_from(request.retry_after.as_millis()).unwrap_or(i64::MAX);
         let marked = sqlx::query(ROW_MARK).bind(&ids).bind(request.holder.0).bind(request.run.0).bind(retry_ms);
@@ -95,7 +106,7 @@ impl PostgresLedger {
         Ok(Claimed { batches, quarantined: quarantined.into_iter().map(BatchId).collect() })
     }
 
-    pub(super) async fn release_batches(
+    pub(super) async fn release_in_one(
         &self,
         unit: Unit,
         stamp: Stamp,
@@ -144,18 +155,13 @@ async fn give_up(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<Ba
     Ok(ids.into_iter().map(BatchId).collect())
 }
 
-async fn due(
-    tx: &mut PgConnection,
-    statement: &'static str,
-    unit: Unit,
-    upto: NaiveDate,
-    most: i64,
-) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    let mut query = sqlx::query(statement).bind(unit.0).bind(upto);
-    if statement == FRESH {
-        query = query.bind(most);
-    }
+async fn fresh(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
+    let query = sqlx::query(FRESH).bind(request.unit.0).bind(request.upto).bind(i64::from(request.most));
     claimed(&query.fetch_all(tx).await?)
+}
+
+async fn charged(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
+    claimed(&sqlx::query(CHARGED).bind(request.unit.0).bind(request.upto).fetch_all(tx).await?)
 }
 
 async fn mark(tx: &mut PgConnection, batches: &mut [ClaimedBatch], stamp: Stamp, run: RunId) -> Result<(), LedgerError> {

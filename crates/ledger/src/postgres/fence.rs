@@ -14,7 +14,9 @@ use sqlx::postgres::PgRow;
 const ADOPT_FIRST: &str = "INSERT INTO fence_source (generation, source, reason, adopted_by)
     SELECT 1, $1, 'first source of this ledger', current_user WHERE NOT EXISTS (SELECT 1 FROM fence_source)
     ON CONFLICT DO NOTHING";
-const NEWEST_SOURCE: &str = "SELECT generation, source FROM fence_source ORDER BY generation DESC LIMIT 1";
+/// With what the ledger is now: an instance that was opened before `config adopt` must not go on as if nothing had happened.
+const NEWEST_SOURCE: &str =
+    "SELECT generation, source, partitions, guard FROM fence_source, ledger_meta ORDER BY generation DESC LIMIT 1";
 
 /// Its own committed transaction: a token that is rolled back would be given twice.
 const MINT: &str = "UPDATE fence_counter SET token = token + 1 RETURNING token";
@@ -41,6 +43,12 @@ const REJECTIONS: &str =
     "SELECT rejected_at, operation, unit, batch_id, generation, token, holder, stored_generation, stored_token,
         stored_holder FROM fence_rejection ORDER BY id DESC LIMIT $1";
 
+impl PostgresLedger {
+    pub(super) async fn stored(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        Ok(stamp(&sqlx::query(STORED).bind(unit.0).fetch_one(&self.pool).await?)?)
+    }
+}
+
 #[async_trait]
 impl Fences for PostgresLedger {
     async fn generation(&self, source: &str) -> Result<i64, LedgerError> {
@@ -50,6 +58,7 @@ impl Fences for PostgresLedger {
             newest = sqlx::query(NEWEST_SOURCE).fetch_optional(&self.pool).await?;
         }
         let row = newest.ok_or(sqlx::Error::RowNotFound)?;
+        self.check_still(&row)?;
         let (generation, newest): (i64, String) = (row.try_get("generation")?, row.try_get("source")?);
         if newest == source {
             return Ok(generation);
@@ -72,28 +81,31 @@ impl Fences for PostgresLedger {
         if registered.rows_affected() == 1 {
             return Ok(mine);
         }
-        Ok(stamp(&sqlx::query(STORED).bind(unit.0).fetch_one(&self.pool).await?)?)
+        self.stored(unit).await
     }
 
-    async fn record_rejection(&self, rejection: &Rejection) -> Result<(), LedgerError> {
-        let Rejection { operation, unit, batch, stamp, stored } = rejection;
-        sqlx::query(INSERT_REJECTION)
-            .bind(operation)
-            .bind(unit.0)
-            .bind(batch.map(|batch| batch.0))
-            .bind(stamp.fence.generation)
-            .bind(stamp.fence.token)
-            .bind(stamp.holder.0)
-            .bind(stored.fence.generation)
-            .bind(stored.fence.token)
-            .bind(stored.holder.0)
-            .execute(&self.pool)
-            .await?;
-        Ok(())
+    async fn record_rejections(&self, rejections: &[Rejection]) -> Result<(), LedgerError> {
+        let mut tx = self.pool.begin().await?;
+        for Rejection { operation, unit, batch, stamp, stored } in rejections {
+            sqlx::query(INSERT_REJECTION)
+                .bind(operation.as_str())
+                .bind(unit.0)
+                .bind(batch.map(|batch| batch.0))
+                .bind(stamp.fence.generation)
+                .bind(stamp.fence.token)
+                .bind(stamp.holder.0)
+                .bind(stored.fence.generation)
+                .bind(stored.fence.token)
+                .bind(stored.holder.0)
+                .execute(&mut *tx)
+                .await?;
+        }
+        Ok(tx.commit().await?)
     }
 
     async fn adopt_source(&self, source: &str, operator: &Operator) -> Result<i64, LedgerError> {
         let mut tx = self.pool.begin().await?;
+        sqlx::query(super::operate::LOCK_META).execute(&mut *tx).await?;
         let generation: i64 =
             sqlx::query_scalar(ADOPT_SOURCE).bind(source).bind(&operator.reason).bind(&operator.name).fetch_one(&mut *tx).await?;
         sqlx::query(RAISE_UNITS).bind(generation).execute(&mut *tx).await?;

@@ -29,7 +29,7 @@ const ANALYZE_STAGING: &str = "ANALYZE staged_item";
 /// Those of now: another instance may have adopted another configuration since this one started. Shared, so that it waits until
 /// the batches are in, and cuts them anew with all the others.
 const PARTITIONS: &str = "SELECT partitions FROM ledger_meta FOR SHARE";
-const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(hashtext('settled import'))";
+pub(super) const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(hashtext('settled import'))";
 
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
@@ -72,10 +72,12 @@ const INSERT_IDENTITIES: &str = "INSERT INTO settled_item (source, dedupe_key, b
     SELECT $3, s.dedupe_key, n.id, s.line_no
     FROM staged_item s JOIN unnest($1::integer[], $2::bigint[]) AS n (batch, id) ON n.batch = s.batch
     ORDER BY s.dedupe_key, n.id, s.line_no ON CONFLICT DO NOTHING";
-const DUPLICATES: &str = "SELECT s.batch, s.line_no, s.dedupe_key, h.batch_id AS held_batch, h.line_no AS held_line
+/// Lines that do not hold their own identity, whoever does.
+const DUPLICATES: &str =
+    "SELECT s.batch, s.line_no, s.dedupe_key, coalesce(h.batch_id, 0) AS held_batch, coalesce(h.line_no, 0) AS held_line
     FROM staged_item s JOIN unnest($1::integer[], $2::bigint[]) AS n (batch, id) ON n.batch = s.batch
-    JOIN settled_item h ON h.source = $3 AND h.dedupe_key = s.dedupe_key
-    WHERE (h.batch_id, h.line_no) <> (n.id, s.line_no) ORDER BY s.batch, s.line_no";
+    LEFT JOIN settled_item h ON h.source = $3 AND h.dedupe_key = s.dedupe_key
+    WHERE (h.batch_id, h.line_no) IS DISTINCT FROM (n.id, s.line_no) ORDER BY s.batch, s.line_no";
 const JUDGE: &str = "UPDATE settlement_batch b SET state = n.state, break_reason = n.break_reason
     FROM unnest($1::bigint[], $2::text[], $3::text[]) AS n (id, state, break_reason)
     WHERE b.id = n.id AND b.state = 'received'";

@@ -26,14 +26,15 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/po
 
 /// Creates the one row of `ledger_meta` where there is none.
 const INSERT_META: &str = "INSERT INTO ledger_meta (ledger_id, partitions, guard) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-const INSERT_UNITS: &str = "INSERT INTO unit_fence (unit) SELECT generate_series(0, $1 - 1) ON CONFLICT DO NOTHING";
+const INSERT_UNITS: &str =
+    "INSERT INTO unit_fence (unit) SELECT generate_series(0, partitions - 1) FROM ledger_meta ON CONFLICT DO NOTHING";
 const SELECT_META: &str = "SELECT ledger_id, partitions, guard FROM ledger_meta";
 
 /// The limits of a transaction, set for it alone: a frozen client's session is ended by the server, and its row locks with it.
 /// Sequential scans are off because every table here is reached by key; without statistics (a fresh import, autovacuum has not
 /// come by) the planner would scan `batch_item` for every transaction.
-const SET_LIMITS: &str = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true),
-    set_config('idle_in_transaction_session_timeout', $2, true), set_config('enable_seqscan', 'off', true)";
+const SET_LIMITS: &str = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
+    set_config('idle_in_transaction_session_timeout', $3, true), set_config('enable_seqscan', 'off', true)";
 
 /// A ledger on PostgreSQL.
 #[derive(Debug)]
@@ -58,7 +59,14 @@ impl PostgresLedger {
     pub async fn open(options: &OpenOptions) -> Result<PostgresLedger, LedgerError> {
         let connect = PgConnectOptions::from_str(&options.url)
             .map_err(|error| LedgerError::Config(format!("database.url cannot be read: {error}")))?
-            .application_name("settled");
+            .application_name("settled")
+            .options([
+                ("default_transaction_isolation", "read committed"),
+                // A commit is on the disk (and on a synchronous standby) when it returns, whatever the server's default is.
+                ("synchronous_commit", "on"),
+                // Limits are set per transaction; an import and a verify have none.
+                ("statement_timeout", "0"),
+            ]);
         let pool = PgPoolOptions::new()
             .max_connections(options.connections)
             .acquire_timeout(Duration::from_secs(10))
@@ -71,28 +79,39 @@ impl PostgresLedger {
         let meta = read_meta(&pool, options).await?;
         Ok(PostgresLedger { pool, options: connect, meta })
     }
+
+    /// Whether the ledger is cut and guarded as it was when this instance opened it.
+    fn check_still(&self, row: &PgRow) -> Result<(), LedgerError> {
+        crate::check_cut((self.meta.partitions, self.meta.guard), cut(row)?)
+    }
 }
 
 async fn read_meta(pool: &PgPool, options: &OpenOptions) -> Result<Meta, LedgerError> {
     check_schema(pool).await?;
-    let mut tx = pool.begin().await?;
-    let created = sqlx::query(INSERT_META)
-        .bind(Uuid::new_v4())
-        .bind(options.partitions)
-        .bind(options.guard.as_str())
-        .execute(&mut *tx)
-        .await?;
-    if created.rows_affected() > 0 {
-        sqlx::query(INSERT_UNITS).bind(options.partitions).execute(&mut *tx).await?;
+    let mut row = sqlx::query(SELECT_META).fetch_optional(pool).await?;
+    if row.is_none() {
+        let mut tx = pool.begin().await?;
+        sqlx::query(INSERT_META)
+            .bind(Uuid::new_v4())
+            .bind(options.partitions)
+            .bind(options.guard.as_str())
+            .execute(&mut *tx)
+            .await?;
+        // Not ours where another instance was faster; its units are there when its row is.
+        row = sqlx::query(SELECT_META).fetch_optional(&mut *tx).await?;
+        sqlx::query(INSERT_UNITS).execute(&mut *tx).await?;
+        tx.commit().await?;
     }
-    let row = sqlx::query(SELECT_META).fetch_one(&mut *tx).await?;
-    tx.commit().await?;
+    let row = row.ok_or_else(|| LedgerError::Schema("ledger_meta has no row".to_owned()))?;
+    let (partitions, guard) = cut(&row)?;
+    Ok(Meta { ledger_id: LedgerId(row.try_get("ledger_id")?), partitions, guard })
+}
+
+/// Reads `partitions` and `guard` of a row.
+fn cut(row: &PgRow) -> Result<(i32, Guard), LedgerError> {
     let guard: String = row.try_get("guard")?;
-    Ok(Meta {
-        ledger_id: LedgerId(row.try_get("ledger_id")?),
-        partitions: row.try_get("partitions")?,
-        guard: Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?,
-    })
+    let guard = Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?;
+    Ok((row.try_get("partitions")?, guard))
 }
 
 /// Every migration of this program is applied, and none that it does not know.
@@ -106,7 +125,8 @@ async fn check_schema(pool: &PgPool) -> Result<(), LedgerError> {
 
 async fn set_limits(tx: &mut PgConnection, limits: TxLimits, left: Duration) -> Result<(), LedgerError> {
     let millis = |duration: Duration| duration.as_millis().max(1).to_string();
-    sqlx::query(SET_LIMITS).bind(millis(left)).bind(millis(limits.idle)).execute(tx).await?;
+    // Half of what is left: a wait for a lock must be told from work that takes too long.
+    sqlx::query(SET_LIMITS).bind(millis(left)).bind(millis(left / 2)).bind(millis(limits.idle)).execute(tx).await?;
     Ok(())
 }
 

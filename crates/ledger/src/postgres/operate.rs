@@ -40,7 +40,8 @@ const REPEATED_LINES: &str = "SELECT i.line_no FROM batch_item i JOIN settlement
 const ACCEPT_DIFFERENCE: &str = "UPDATE batch_total SET accepted_minor = difference_minor WHERE batch_id = $1";
 const AUDIT: &str = "INSERT INTO audit_log (operator, action, subject, reason) VALUES ($1, $2, $3, $4)";
 
-const LOCK_META: &str = "SELECT 1 FROM ledger_meta FOR UPDATE";
+/// Adoptions take turns.
+pub(super) const LOCK_META: &str = "SELECT 1 FROM ledger_meta FOR UPDATE";
 const SET_META: &str = "UPDATE ledger_meta SET partitions = $1, guard = $2";
 const UNSETTLED: &str = "SELECT id, source, external_batch_id FROM settlement_batch
     WHERE state NOT IN ('settled', 'cancelled', 'reversed') ORDER BY id FOR UPDATE";
@@ -174,6 +175,8 @@ impl Operations for PostgresLedger {
 
     async fn cancel_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError> {
         let mut tx = self.pool.begin().await?;
+        // An import decides by the identities it finds: they must not leave under its eyes.
+        sqlx::query(super::import::TAKE_TURNS).execute(&mut *tx).await?;
         change_state(&mut tx, id, BatchEvent::Cancel).await?;
         sqlx::query(FREE_IDENTITIES).bind(id.0).execute(&mut *tx).await?;
         audit(&mut tx, operator, "batch cancel", &id.to_string()).await?;

@@ -31,7 +31,8 @@ const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch b SET state = 'settled',
 /// The shortest path for data in one database: the row lock is the claim, the state condition is the guard.
 const MARK_UNDER_ROW_LOCK: &str = "UPDATE settlement_batch b SET state = 'settled', settled_at = clock_timestamp(),
         fence_generation = 0, fence_token = 0, holder = $2, run_id = $3
-    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending' ORDER BY id FOR UPDATE) s
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending'
+        AND EXISTS (SELECT 1 FROM ledger_meta WHERE guard = 'row-lock' FOR SHARE) ORDER BY id FOR UPDATE) s
     WHERE b.id = s.id RETURNING b.id";
 
 /// Lines are summed per batch, merchant and kind first (that is all the reading there is), then spread over the templates,
@@ -106,7 +107,7 @@ pub fn pgbench_script(stamp: Stamp, run: RunId) -> String {
     let signs = format!("'{{{}}}'", signs.join(","));
     let columns = [&templates.kind, &templates.fee_mode, &templates.role, &templates.measure].map(|column| words(column));
     let effects = bound(POST_EFFECTS, &[&[batch][..], &columns, &[signs]].concat());
-    let limits = bound(super::SET_LIMITS, &["'15000'".to_owned(), "'7500'".to_owned()]);
+    let limits = bound(super::SET_LIMITS, &["'15000'".to_owned(), "'7500'".to_owned(), "'7500'".to_owned()]);
     let count = "\\set n :n + 1\n\\set id :base + (:n - 1) * :clients + :client_id + 1\n";
     format!("{count}BEGIN;\n{limits};\n{mark};\n{limits};\n{effects};\nCOMMIT;\n")
 }
@@ -138,6 +139,14 @@ impl Transactions for PostgresLedger {
         probe.at_with(Step::InsideSettleTx, &settled);
         tx.commit().await?;
         Ok(settled)
+    }
+
+    async fn release_once(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
+        self.release_in_one(unit, stamp, batches, uncharge).await
+    }
+
+    async fn registered(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        self.stored(unit).await
     }
 
     async fn read_back(&self, work: &SettleWork<'_>, batches: &[BatchId]) -> Result<ReadBack, LedgerError> {
@@ -218,6 +227,6 @@ impl Settlements for PostgresLedger {
     }
 
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
-        self.release_batches(unit, stamp, batches, uncharge).await
+        settle::release(self, unit, stamp, batches, uncharge).await
     }
 }

@@ -14,7 +14,9 @@ use sqlx::sqlite::SqliteRow;
 const ADOPT_FIRST: &str = "INSERT INTO fence_source (generation, source, reason, adopted_by)
     SELECT 1, $1, 'first source of this ledger', 'settled' WHERE NOT EXISTS (SELECT 1 FROM fence_source)
     ON CONFLICT DO NOTHING";
-const NEWEST_SOURCE: &str = "SELECT generation, source FROM fence_source ORDER BY generation DESC LIMIT 1";
+/// With what the ledger is now: an instance that was opened before `config adopt` must not go on as if nothing had happened.
+const NEWEST_SOURCE: &str =
+    "SELECT generation, source, partitions, guard FROM fence_source, ledger_meta ORDER BY generation DESC LIMIT 1";
 
 /// Its own committed transaction: a token that is rolled back would be given twice.
 const MINT: &str = "UPDATE fence_counter SET token = token + 1 RETURNING token";
@@ -42,6 +44,12 @@ const REJECTIONS: &str =
     "SELECT rejected_at, operation, unit, batch_id, generation, token, holder, stored_generation, stored_token,
         stored_holder FROM fence_rejection ORDER BY id DESC LIMIT $1";
 
+impl SqliteLedger {
+    pub(super) async fn stored(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        Ok(stamp(&sqlx::query(STORED).bind(unit.0).fetch_one(&self.pool).await?)?)
+    }
+}
+
 #[async_trait]
 impl Fences for SqliteLedger {
     async fn generation(&self, source: &str) -> Result<i64, LedgerError> {
@@ -53,6 +61,7 @@ impl Fences for SqliteLedger {
             tx.commit().await?;
         }
         let row = newest.ok_or(sqlx::Error::RowNotFound)?;
+        self.check_still(&row)?;
         let (generation, newest): (i64, String) = (row.try_get("generation")?, row.try_get("source")?);
         if newest == source {
             return Ok(generation);
@@ -85,21 +94,22 @@ impl Fences for SqliteLedger {
         Ok(stored)
     }
 
-    async fn record_rejection(&self, rejection: &Rejection) -> Result<(), LedgerError> {
-        let Rejection { operation, unit, batch, stamp, stored } = rejection;
+    async fn record_rejections(&self, rejections: &[Rejection]) -> Result<(), LedgerError> {
         let mut tx = self.write().await?;
-        sqlx::query(INSERT_REJECTION)
-            .bind(operation)
-            .bind(unit.0)
-            .bind(batch.map(|batch| batch.0))
-            .bind(stamp.fence.generation)
-            .bind(stamp.fence.token)
-            .bind(stamp.holder.0.hyphenated())
-            .bind(stored.fence.generation)
-            .bind(stored.fence.token)
-            .bind(stored.holder.0.hyphenated())
-            .execute(&mut *tx)
-            .await?;
+        for Rejection { operation, unit, batch, stamp, stored } in rejections {
+            sqlx::query(INSERT_REJECTION)
+                .bind(operation.as_str())
+                .bind(unit.0)
+                .bind(batch.map(|batch| batch.0))
+                .bind(stamp.fence.generation)
+                .bind(stamp.fence.token)
+                .bind(stamp.holder.0.hyphenated())
+                .bind(stored.fence.generation)
+                .bind(stored.fence.token)
+                .bind(stored.holder.0.hyphenated())
+                .execute(&mut *tx)
+                .await?;
+        }
         tx.commit().await
     }
 

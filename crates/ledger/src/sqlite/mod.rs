@@ -99,6 +99,11 @@ impl SqliteLedger {
     async fn write(&self) -> Result<WriteTx<'static>, LedgerError> {
         begin(&self.pool, &self.gate).await
     }
+
+    /// Whether the ledger is cut and guarded as it was when this instance opened it.
+    fn check_still(&self, row: &SqliteRow) -> Result<(), LedgerError> {
+        crate::check_cut((self.meta.partitions, self.meta.guard), cut(row)?)
+    }
 }
 
 /// A write transaction and its place in the gate, which opens after the transaction has ended. Where it is dropped instead, the
@@ -186,12 +191,15 @@ async fn read_meta(pool: &SqlitePool, gate: &Gate, options: &OpenOptions) -> Res
         tx.commit().await?;
     }
     let row = row.ok_or_else(|| LedgerError::Schema("ledger_meta has no row".to_owned()))?;
+    let (partitions, guard) = cut(&row)?;
+    Ok(Meta { ledger_id: LedgerId(uuid(&row, "ledger_id")?), partitions, guard })
+}
+
+/// Reads `partitions` and `guard` of a row.
+fn cut(row: &SqliteRow) -> Result<(i32, Guard), LedgerError> {
     let guard: String = row.try_get("guard")?;
-    Ok(Meta {
-        ledger_id: LedgerId(uuid(&row, "ledger_id")?),
-        partitions: row.try_get("partitions")?,
-        guard: Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?,
-    })
+    let guard = Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?;
+    Ok((row.try_get("partitions")?, guard))
 }
 
 /// Every migration of this program is applied, and none that it does not know.

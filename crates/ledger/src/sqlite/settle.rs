@@ -31,7 +31,8 @@ pub(super) const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch SET state = '
 pub(super) const MARK_UNDER_ROW_LOCK: &str =
     "UPDATE settlement_batch SET state = 'settled', run_id = $3, fence_generation = 0, fence_token = 0,
         holder = $2, settled_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
-    WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending' RETURNING id";
+    WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending'
+        AND EXISTS (SELECT 1 FROM ledger_meta WHERE guard = 'row-lock') RETURNING id";
 
 // SQLite cannot write in a WITH clause, so what PostgreSQL does in one statement are four here, with a temporary table of the
 // connection between them. It and the templates are filled once per connection, not per settlement. CROSS JOIN is SQLite's way
@@ -140,6 +141,14 @@ impl Transactions for SqliteLedger {
         Ok(settled)
     }
 
+    async fn release_once(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
+        self.release_in_one(unit, stamp, batches, uncharge).await
+    }
+
+    async fn registered(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        self.stored(unit).await
+    }
+
     async fn read_back(&self, work: &SettleWork<'_>, batches: &[BatchId]) -> Result<ReadBack, LedgerError> {
         let mut tx = self.write().await?;
         let stored = match work.authority {
@@ -221,6 +230,6 @@ impl Settlements for SqliteLedger {
     }
 
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
-        self.release_batches(unit, stamp, batches, uncharge).await
+        settle::release(self, unit, stamp, batches, uncharge).await
     }
 }

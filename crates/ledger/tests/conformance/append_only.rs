@@ -14,8 +14,8 @@ async fn filled(place: &Place) -> (Books, Tables) {
     books.settled(&batches(1)).await;
     books.ledger.adopt_source("ledger", &operator()).await.expect("adopted");
     let stamp = stamp(1, 1, holder());
-    let rejection = Rejection { operation: "register", unit: UNIT, batch: None, stamp, stored: stamp };
-    books.ledger.record_rejection(&rejection).await.expect("kept");
+    let rejection = Rejection { operation: ledger::Operation::Register, unit: UNIT, batch: None, stamp, stored: stamp };
+    books.ledger.record_rejections(&[rejection]).await.expect("kept");
     let tables = books.raw.tables().await;
     assert!(APPEND_ONLY.iter().all(|table| !tables[*table].is_empty()));
     (books, tables)
@@ -64,7 +64,8 @@ async fn m20_replace_is_refused_by_every_key(place: Place) {
         ];
         assert_refused(&books, &before, &statements).await;
     }
-    let by_key = "INSERT OR REPLACE INTO journal_entry (entry_key, kind, currency, unit) SELECT entry_key, kind, currency, unit FROM journal_entry";
+    let by_key = "INSERT OR REPLACE INTO journal_entry (entry_key, kind, batch_id, currency, unit)
+        SELECT entry_key, kind, batch_id, currency, unit FROM journal_entry";
     assert_refused(&books, &before, &[by_key.to_owned()]).await;
     assert_eq!(books.raw.count("sqlite_schema WHERE sql LIKE '%CASCADE%'").await, 0, "a key cascades");
 }

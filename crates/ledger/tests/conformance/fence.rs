@@ -188,8 +188,8 @@ async fn an_old_generation_is_refused_for_ever(place: Place) {
 async fn a_refused_write_is_kept(place: Place) {
     let books = place.open().await;
     let (mine, stored) = (stamp(1, 4, holder()), stamp(1, 9, holder()));
-    let rejection = Rejection { operation: "register", unit: UNIT, batch: None, stamp: mine, stored };
-    books.ledger.record_rejection(&rejection).await.expect("kept");
+    let rejection = Rejection { operation: ledger::Operation::Register, unit: UNIT, batch: None, stamp: mine, stored };
+    books.ledger.record_rejections(&[rejection]).await.expect("kept");
     let kept =
         "SELECT operation || ' ' || unit || ' ' || token || ' ' || stored_token FROM fence_rejection WHERE batch_id IS NULL";
     assert_eq!(books.raw.texts(kept).await, ["register 0 4 9"]);

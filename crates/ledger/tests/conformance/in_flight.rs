@@ -22,7 +22,7 @@ pub const POSTGRES: &[Named] = tests![
     a_lost_reply_is_read_back_as_settled,
     a_session_that_was_ended_left_nothing,
     r8_a_frozen_client_is_ended_by_the_server,
-    a_statement_that_waits_too_long_is_ended,
+    a_wait_for_a_lock_is_ended_and_told_from_work,
 ];
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -181,7 +181,7 @@ async fn r8_a_frozen_client_is_ended_by_the_server(place: Place) {
     assert_settles(&books, stamp, &ids).await;
 }
 
-async fn a_statement_that_waits_too_long_is_ended(place: Place) {
+async fn a_wait_for_a_lock_is_ended_and_told_from_work(place: Place) {
     let books = place.open().await;
     let (stamp, ids) = books.claimed(&batches(2)).await;
     let raw = sqlx::PgPool::connect(&place.url).await.expect("the same database");
@@ -192,6 +192,6 @@ async fn a_statement_that_waits_too_long_is_ended(place: Place) {
     let ended = tokio::time::timeout(Duration::from_secs(5), settling).await;
     locked.rollback().await.expect("released");
     let error = ended.expect("it has a limit").expect_err("it waited");
-    assert!(matches!(error, LedgerError::TimedOut(_)), "{error:?}");
+    assert!(matches!(error, LedgerError::Contended(_)), "{error:?}");
     assert_settles(&books, stamp, &ids).await;
 }

@@ -68,7 +68,7 @@ pub(super) struct Decide {
 
 impl Batch {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let ledger = wire::existing(config).await?;
         match self {
             Batch::List(list) => list.run(ledger.as_ref()).await?,
             Batch::Show(show) => print(&ledger.batch(BatchId(show.id)).await?, show.json)?,

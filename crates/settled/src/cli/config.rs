@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::output::say;
 use crate::wire;
 use clap::Subcommand;
+use ledger::LedgerError;
 use std::process::ExitCode;
 
 /// Check, print or adopt the configuration
@@ -25,12 +26,17 @@ impl ConfigCommand {
                 // It looks and changes nothing: neither creates a ledger nor migrates one.
                 let mut options = wire::open_options(config);
                 options.migrate = false;
-                let meta = ledger::open(&options).await?.meta();
-                say!("the configuration fits ledger {}", meta.ledger_id);
+                match ledger::open(&options).await {
+                    Ok(ledger) => say!("the configuration fits ledger {}", ledger.meta().ledger_id),
+                    Err(LedgerError::Schema(why)) => {
+                        say!("the configuration is sound; its ledger is not ready: {why} (`settled migrate`)")
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             ConfigCommand::Print => say!("{}", toml::to_string(config)?),
             ConfigCommand::Adopt(because) => {
-                let ledger = ledger::connect(&wire::open_options(config)).await?;
+                let ledger = wire::existing(config).await?;
                 ledger.adopt_config(config.worker.partitions, wire::guard(config), &because.operator()?).await?;
                 say!("the ledger has {} units and guard {} now", config.worker.partitions, wire::guard(config).as_str());
             }

@@ -34,7 +34,7 @@ struct Listing {
 
 impl Fence {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let ledger = wire::existing(config).await?;
         match self {
             Fence::List { json } => {
                 let listing = Listing {

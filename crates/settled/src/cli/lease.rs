@@ -28,7 +28,7 @@ struct Row {
 impl Lease {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
         let Lease::List { json } = self;
-        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let ledger = wire::existing(config).await?;
         let mut backend = wire::connector(config)?.connect().await?;
         let rows = backend.inspect(&ledger.meta().ledger_id.to_string()).await?;
         let rows: Vec<Row> = rows

@@ -53,7 +53,8 @@ impl Run {
             keeper.shutdown().await;
         }
         let report = ended?;
-        let left = ledger.due_units(key.business_date).await?.len();
+        // What was imported after the run had ended is the next run's.
+        let left = if worker.drain.is_asked() { ledger.due_units(key.business_date).await?.len() } else { 0 };
         self.show(&report, left)
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let ledger = wire::existing(config).await?;
         let status = ledger.status(None).await?;
         if self.json {
             output::json(&status)?;

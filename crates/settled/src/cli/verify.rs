@@ -16,7 +16,7 @@ pub(super) struct Verify {
 
 impl Verify {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let ledger = ledger::connect(&wire::open_options(config)).await?;
+        let ledger = wire::existing(config).await?;
         let report = ledger.verify().await?;
         if self.json {
             output::json(&report)?;

@@ -126,7 +126,8 @@ async fn claim_everything(ledger: &dyn Ledger) -> anyhow::Result<(Stamp, RunId, 
     let mut batches = Vec::new();
     for unit in (0..ledger.meta().partitions).map(Unit) {
         ledger.register(unit, stamp).await?;
-        let request = ClaimRequest { unit, stamp, run, upto, most: u32::MAX >> 1, max_attempts: i32::MAX, limits };
+        let request =
+            ClaimRequest { unit, stamp, run, upto, most: u32::MAX >> 1, most_items: i64::MAX, max_attempts: i32::MAX, limits };
         match ledger.claim(&request).await? {
             Claim::Work(claimed) => batches.extend(claimed.batches.iter().map(|batch| batch.id)),
             Claim::Fenced { .. } | Claim::ClaimLost => bail!("somebody else works on the copy of the ledger"),
