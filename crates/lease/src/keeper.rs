@@ -63,10 +63,11 @@ impl KeeperSettings {
             return refuse(format!("a margin of {margin:?} or an attempt of {attempt:?} is too short; give each at least 10ms"));
         }
         // the latest first renewal, and one repeat after an attempt without an answer
-        if self.latest_renewal() + 2 * attempt + margin > ttl {
+        let pause = self.longest_pause(0);
+        if self.latest_renewal() + attempt + pause + attempt + margin > ttl {
             return refuse(format!(
-                "two renewal attempts of {attempt:?} and a margin of {margin:?} do not fit between a third of the TTL {ttl:?} and \
-                 its end; lengthen the TTL or shorten the others"
+                "two renewal attempts of {attempt:?}, {pause:?} between them and a margin of {margin:?} do not fit between a third of \
+                 the TTL {ttl:?} and its end; lengthen the TTL or shorten the others"
             ));
         }
         Ok(())
@@ -84,8 +85,12 @@ impl KeeperSettings {
 
     /// How long after an unanswered attempt the next one starts.
     fn pause(&self, failures: u32) -> Duration {
-        let longest = (self.ttl / 50 * 2u32.saturating_pow(failures)).min(self.ttl / 10);
+        let longest = self.longest_pause(failures);
         rand::random_range(longest / 2..=longest)
+    }
+
+    fn longest_pause(&self, failures: u32) -> Duration {
+        (self.ttl / 50 * 2u32.saturating_pow(failures)).min(self.ttl / 10)
     }
 }
 
@@ -207,6 +212,8 @@ mod tests {
             KeeperSettings { margin: Duration::ZERO, ..fine },
             KeeperSettings { attempt: Duration::ZERO, ..fine },
             KeeperSettings { margin: Duration::from_secs(3), ..fine },
+            // fits only without the pause
+            KeeperSettings { margin: Duration::from_millis(2_200), ..fine },
             KeeperSettings { attempt: Duration::from_secs(4), ..fine },
         ] {
             assert!(matches!(broken.validate(), Err(LeaseError::Invalid { .. })), "{broken:?}");
@@ -215,12 +222,16 @@ mod tests {
 
     #[test]
     fn two_attempts_end_before_the_deadline() {
-        let settings = KeeperSettings::new(Duration::from_secs(10));
-        for _ in 0..1000 {
-            let first = settings.next_renewal();
-            assert!(first <= settings.latest_renewal());
-            let last = first + settings.attempt + settings.pause(0) + settings.attempt;
-            assert!(last <= settings.ttl - settings.margin);
+        let fine = KeeperSettings::new(Duration::from_secs(10));
+        let widest = (1..).map(|ms| KeeperSettings { margin: fine.margin + Duration::from_millis(ms), ..fine });
+        let widest = widest.take_while(|settings| settings.validate().is_ok()).last().expect("there is room");
+        for settings in [fine, widest] {
+            for _ in 0..1000 {
+                let first = settings.next_renewal();
+                assert!(first <= settings.latest_renewal());
+                let last = first + settings.attempt + settings.pause(0) + settings.attempt;
+                assert!(last <= settings.ttl - settings.margin, "{settings:?}");
+            }
         }
     }
 }

@@ -8,6 +8,12 @@
 //! forgets the last grants. The ledger's fence covers both. While the database is down nothing is granted, which costs little when
 //! it is the ledger's own database.
 //!
+//! **Durability.** The connection runs with `synchronous_commit = off`: a request is answered before it is on disk, and a crash of
+//! the server may forget the last ones, a fraction of a second of them. A forgotten grant or renewal ends the lease early, and
+//! another holder may come while the first still believes: the overlap that the fence is for. A forgotten release leaves a lease
+//! to expire. A lease is worth nothing after its TTL, so waiting for the disk, several times in each TTL of every unit, would buy
+//! nothing. The ledger's own connections, whose commits are the books, do wait.
+//!
 //! **Token:** none; the ledger mints.
 //!
 //! Connect past a transaction pooler: statements are prepared on a connection that is kept. The driver offers no TCP keepalives;
@@ -90,8 +96,7 @@ impl PostgresConnector {
             // a statement whose client gave up must not take effect much later
             ("statement_timeout", "5s"),
             ("default_transaction_isolation", "read committed"),
-            // A lease that a crash of the server forgets ends early, and ends of leases are what the fence is for; waiting for
-            // the disk at every acquire, prove, renewal and release buys nothing.
+            // see Durability above
             ("synchronous_commit", "off"),
         ]);
         PostgresConnector { options, place, connect_timeout: Duration::from_secs(5) }

@@ -52,6 +52,7 @@ pub(crate) const CASES: &[Case] = &[
     ("release without an answer", releases::unanswered),
     ("a dropped handle releases", releases::dropped),
     ("shutdown releases everything", releases::shutdown),
+    ("shutdown goes on after a release that was done before", releases::shutdown_after_a_repeat),
     ("release joins the renewal in flight, 1,000 races (L12)", releases::races),
     ("a renewal that races a release at the service, 1,000 times (L12)", releases::races_at_the_service),
     ("a cancelled acquire leaves nothing, wherever it was (L11)", unclaimed::cancelled),

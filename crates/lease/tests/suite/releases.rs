@@ -3,11 +3,13 @@
 use super::place::Place;
 use super::weather::{Sky, Weather};
 use super::{FOR_EVER, SHORT, acquire, acquire_within, ask, backend, keeper, name, run};
-use lease::{Acquire, LostWhy, Release};
+use domain::ids::LedgerId;
+use lease::{Acquire, LeaseName, LostWhy, Release};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
+use uuid::Uuid;
 
 pub(crate) fn outcomes(place: &Place) {
     run(async {
@@ -70,6 +72,22 @@ pub(crate) fn shutdown(place: &Place) {
         assert_eq!(lease.check().expect_err("given back").why, LostWhy::Released);
         acquire(&yours).await;
         assert_eq!(lease.release().await, Release::Unknown, "the keeper has ended");
+    });
+}
+
+/// "Not held" to a repeat may be the repeat's own doing, so nobody is told more than "unknown"; but it is an answer.
+pub(crate) fn shutdown_after_a_repeat(place: &Place) {
+    run(async {
+        let weather = Weather::default();
+        let (mine, yours) = (weather.keeper(place, FOR_EVER), keeper(place, FOR_EVER));
+        let other = LeaseName::unit(LedgerId(Uuid::from_u128(7)), 4);
+        let first = acquire(&mine).await;
+        let _second = mine.try_acquire(&other).await.expect("an answer").expect("a free lease");
+        weather.set_for("release", &name(), Sky::LosesReply);
+        assert_eq!(first.release().await, Release::Unknown);
+        weather.clear();
+        mine.shutdown().await;
+        assert!(yours.try_acquire(&other).await.expect("an answer").is_some(), "it was not released");
     });
 }
 

@@ -38,8 +38,8 @@ impl Engine {
         self.outgoing.push(Outgoing { ask, due, failures: 0, until: due + self.settings.ttl, reply });
     }
 
-    /// One release. Who waits for it is told now; a failure is repeated without him.
-    pub(super) async fn give_back(&mut self, mut outgoing: Outgoing) -> Release {
+    /// One release. Who waits for it is told now; a failure is repeated without him. Says whether the service answered.
+    pub(super) async fn give_back(&mut self, mut outgoing: Outgoing) -> bool {
         let (ask, mut tries) = (&outgoing.ask, 0u32);
         let answer = self
             .session
@@ -60,13 +60,13 @@ impl Engine {
         if let Some(reply) = outgoing.reply.take() {
             let _ = reply.send(outcome);
         }
-        let now = self.clock.now();
-        if answer.is_err() && now < outgoing.until {
+        let (answered, now) = (answer.is_ok(), self.clock.now());
+        if !answered && now < outgoing.until {
             outgoing.due = now + self.settings.pause(outgoing.failures);
             outgoing.failures += 1;
             self.outgoing.push(outgoing);
         }
-        outcome
+        answered
     }
 
     /// Gives everything back, until the service does not answer once: it will not for the next lease either.
@@ -76,7 +76,7 @@ impl Engine {
             self.dismiss(held.grant.ask.clone(), None);
         }
         for outgoing in std::mem::take(&mut self.outgoing) {
-            if self.give_back(outgoing).await == Release::Unknown {
+            if !self.give_back(outgoing).await {
                 return;
             }
         }
