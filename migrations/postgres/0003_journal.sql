@@ -14,9 +14,19 @@ CREATE TABLE journal_entry (
     holder            uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
     run_id            bigint      REFERENCES run (id),
     reverses_entry_id bigint      UNIQUE REFERENCES journal_entry (id),
-    posted_at         timestamptz NOT NULL DEFAULT clock_timestamp()
+    -- which payout it books: its cut, its payment, or its way back (0006 makes the table, and the key to it)
+    payout_id         bigint,
+    payout_step       text        CHECK (payout_step IN ('cut', 'paid', 'undone')),
+    posted_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- an entry belongs to what its kind says: nothing is posted for nothing
+    CONSTRAINT journal_entry_belongs CHECK (
+        (kind = 'settle' AND batch_id IS NOT NULL AND reverses_entry_id IS NULL AND payout_id IS NULL)
+        OR (kind = 'reverse' AND batch_id IS NOT NULL AND reverses_entry_id IS NOT NULL AND payout_id IS NULL)
+        OR (kind = 'payout' AND payout_id IS NOT NULL AND batch_id IS NULL)),
+    CONSTRAINT journal_entry_step CHECK ((payout_id IS NULL) = (payout_step IS NULL))
 );
 CREATE INDEX journal_entry_batch ON journal_entry (batch_id);
+CREATE UNIQUE INDEX journal_entry_payout ON journal_entry (payout_id, payout_step) WHERE payout_id IS NOT NULL;
 
 -- One row per (entry, account, side): summed over the lines of the batch, never netted across sides.
 CREATE TABLE posting (

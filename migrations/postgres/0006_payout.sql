@@ -14,7 +14,5 @@ CREATE TABLE payout (
     UNIQUE (merchant, currency, run_id, refusals)
 );
 
--- Which payout an entry books: its cut, its payment, or its way back.
-ALTER TABLE journal_entry ADD COLUMN payout_id bigint REFERENCES payout (id);
-ALTER TABLE journal_entry ADD COLUMN payout_step text CHECK (payout_step IN ('cut', 'paid', 'undone'));
-CREATE UNIQUE INDEX journal_entry_payout ON journal_entry (payout_id, payout_step) WHERE payout_id IS NOT NULL;
+-- An entry that books a payout says which one (see 0003).
+ALTER TABLE journal_entry ADD FOREIGN KEY (payout_id) REFERENCES payout (id);

@@ -14,9 +14,19 @@ CREATE TABLE journal_entry (
     holder            TEXT    NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
     run_id            INTEGER REFERENCES run (id),
     reverses_entry_id INTEGER UNIQUE REFERENCES journal_entry (id),
-    posted_at         TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+    -- which payout it books: its cut, its payment, or its way back (0006 makes the table; SQLite looks for it when a row goes in)
+    payout_id         INTEGER REFERENCES payout (id),
+    payout_step       TEXT    CHECK (payout_step IN ('cut', 'paid', 'undone')),
+    posted_at         TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    -- an entry belongs to what its kind says: nothing is posted for nothing
+    CONSTRAINT journal_entry_belongs CHECK (
+        (kind = 'settle' AND batch_id IS NOT NULL AND reverses_entry_id IS NULL AND payout_id IS NULL)
+        OR (kind = 'reverse' AND batch_id IS NOT NULL AND reverses_entry_id IS NOT NULL AND payout_id IS NULL)
+        OR (kind = 'payout' AND payout_id IS NOT NULL AND batch_id IS NULL)),
+    CONSTRAINT journal_entry_step CHECK ((payout_id IS NULL) = (payout_step IS NULL))
 ) STRICT;
 CREATE INDEX journal_entry_batch ON journal_entry (batch_id);
+CREATE UNIQUE INDEX journal_entry_payout ON journal_entry (payout_id, payout_step) WHERE payout_id IS NOT NULL;
 
 -- One row per (entry, account, side): summed over the lines of the batch, never netted across sides.
 CREATE TABLE posting (
@@ -48,6 +58,7 @@ CREATE TRIGGER journal_entry_no_replace BEFORE INSERT ON journal_entry
     WHEN EXISTS (SELECT 1 FROM journal_entry WHERE id = NEW.id)
         OR EXISTS (SELECT 1 FROM journal_entry WHERE entry_key = NEW.entry_key)
         OR EXISTS (SELECT 1 FROM journal_entry WHERE reverses_entry_id = NEW.reverses_entry_id)
+        OR EXISTS (SELECT 1 FROM journal_entry WHERE payout_id = NEW.payout_id AND payout_step = NEW.payout_step)
     BEGIN SELECT RAISE(ABORT, 'journal_entry is append-only: the key is taken'); END;
 
 CREATE TRIGGER posting_no_update BEFORE UPDATE ON posting

@@ -14,13 +14,3 @@ CREATE TABLE payout (
     created_at      TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
     UNIQUE (merchant, currency, run_id, refusals)
 ) STRICT;
-
--- Which payout an entry books: its cut, its payment, or its way back.
-ALTER TABLE journal_entry ADD COLUMN payout_id INTEGER REFERENCES payout (id);
-ALTER TABLE journal_entry ADD COLUMN payout_step TEXT CHECK (payout_step IN ('cut', 'paid', 'undone'));
-CREATE UNIQUE INDEX journal_entry_payout ON journal_entry (payout_id, payout_step) WHERE payout_id IS NOT NULL;
--- One more unique key of an append-only table, so one more way for INSERT OR REPLACE to delete a row of it (see 0003).
-CREATE TRIGGER journal_entry_no_replace_payout BEFORE INSERT ON journal_entry
-    WHEN NEW.payout_id IS NOT NULL
-        AND EXISTS (SELECT 1 FROM journal_entry WHERE payout_id = NEW.payout_id AND payout_step = NEW.payout_step)
-    BEGIN SELECT RAISE(ABORT, 'journal_entry is append-only: the key is taken'); END;

@@ -53,14 +53,18 @@ const SHOWN: usize = 5;
 
 /// Every invariant.
 pub const CHECKS: [Invariant; 14] = [
-    ("entry_balances", "every journal entry has debits equal to credits", Some(ENTRY_BALANCES)),
+    ("entry_balances", "every journal entry has debits equal to credits, in the currency of its accounts", Some(ENTRY_BALANCES)),
     ("entry_equals_items", "every settled batch posted exactly what its lines say", Some(ENTRY_EQUALS_ITEMS)),
     ("one_live_entry_per_settled", "every settled batch has one entry per currency, not reversed", Some(ONE_LIVE_ENTRY)),
-    ("no_entry_otherwise", "no batch that is not settled has a standing entry", Some(NO_ENTRY_OTHERWISE)),
+    (
+        "no_entry_otherwise",
+        "no batch that is not settled has a standing entry, and every entry belongs to what its kind says",
+        Some(NO_ENTRY_OTHERWISE),
+    ),
     ("stripes_equal_postings", "every balance stripe is the sum of its postings", Some(STRIPES_EQUAL_POSTINGS)),
     (
         "clearing_equals_rows_minus_remittance",
-        "clearing is what the rows say less what was remitted, rounded and accepted",
+        "clearing is what the rows say less what was remitted, rounded and accepted: of a batch that remits, nothing",
         Some(CLEARING),
     ),
     ("identity_live", "every line of a live batch holds its identity, and nothing else does", Some(IDENTITY_LIVE)),
@@ -68,19 +72,21 @@ pub const CHECKS: [Invariant; 14] = [
     ("states_legal", "every batch is in a state that its row supports", Some(STATES_LEGAL)),
     (
         "fence_monotone_per_unit",
-        "within a unit no entry was written under a lower fence than one before it",
+        "within a unit no entry was written under a lower fence than one before it, or by two holders under one",
         Some(FENCE_MONOTONE),
     ),
     ("reversal_exact", "every reversal mirrors its entry", Some(REVERSAL_EXACT)),
-    ("payout_equals_postings", "every payout is booked with its amount", Some(PAYOUT_EQUALS_POSTINGS)),
+    ("payout_equals_postings", "every payout is booked as far as it went, and no further", Some(PAYOUT_EQUALS_POSTINGS)),
     ("append_only_triggers", "the append-only tables refuse changes", None),
     ("totals_bound", "stored totals are those of the lines, and what the source declared binds", Some(TOTALS_BOUND)),
 ];
 
 const ENTRY_BALANCES: &str = "SELECT concat('entry ', e.entry_key, ': debits ', sum(CASE WHEN p.side = 'D' THEN p.amount_minor ELSE 0 END),
-        ', credits ', sum(CASE WHEN p.side = 'C' THEN p.amount_minor ELSE 0 END)) AS detail
-    FROM journal_entry e LEFT JOIN posting p ON p.entry_id = e.id GROUP BY e.id, e.entry_key
-    HAVING count(p.entry_id) = 0
+        ', credits ', sum(CASE WHEN p.side = 'C' THEN p.amount_minor ELSE 0 END), ', ', count(a.id), ' of ', count(p.entry_id),
+        ' postings in ', e.currency) AS detail
+    FROM journal_entry e LEFT JOIN posting p ON p.entry_id = e.id
+    LEFT JOIN account a ON a.id = p.account_id AND a.currency = e.currency GROUP BY e.id, e.entry_key, e.currency
+    HAVING count(p.entry_id) = 0 OR count(a.id) <> count(p.entry_id)
         OR sum(CASE WHEN p.side = 'D' THEN p.amount_minor ELSE 0 END) <> sum(CASE WHEN p.side = 'C' THEN p.amount_minor ELSE 0 END)
     ORDER BY e.id LIMIT 6";
 
@@ -108,7 +114,8 @@ const ENTRY_EQUALS_ITEMS: &str = "WITH live AS (
         FROM line WHERE amount <> 0 GROUP BY batch_id, currency, code, CASE WHEN amount > 0 THEN 'D' ELSE 'C' END
         UNION ALL
         SELECT e.batch_id, e.currency, a.code, p.side, 0, p.amount_minor
-        FROM journal_entry e JOIN posting p ON p.entry_id = e.id JOIN account a ON a.id = p.account_id WHERE e.kind = 'settle'
+        FROM journal_entry e JOIN settlement_batch b ON b.id = e.batch_id JOIN posting p ON p.entry_id = e.id
+        JOIN account a ON a.id = p.account_id WHERE e.kind = 'settle'
     )
     SELECT concat('batch ', batch_id, ' ', currency, ' ', code, ' ', side, ': lines say ', sum(expected), ', posted ', sum(posted)) AS detail
     FROM both_sides GROUP BY batch_id, currency, code, side HAVING sum(expected) <> sum(posted)
@@ -126,10 +133,20 @@ const ONE_LIVE_ENTRY: &str =
             AND i.kind IN ('charge', 'refund', 'chargeback', 'disbursement')))))
     ORDER BY t.batch_id, t.currency LIMIT 6";
 
-const NO_ENTRY_OTHERWISE: &str = "SELECT concat('batch ', b.id, ' is ', b.state, ' and has entry ', e.entry_key) AS detail
-    FROM journal_entry e JOIN settlement_batch b ON b.id = e.batch_id
-    WHERE e.kind = 'settle' AND b.state <> 'settled' AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.reverses_entry_id = e.id)
-    ORDER BY e.id LIMIT 6";
+/// A settlement belongs to a batch, a reversal to the settlement that it takes back, a payout's entry to the payout.
+const NO_ENTRY_OTHERWISE: &str = "SELECT detail FROM (
+        SELECT concat('batch ', b.id, ' is ', b.state, ' and has entry ', e.entry_key) AS detail
+        FROM journal_entry e JOIN settlement_batch b ON b.id = e.batch_id
+        WHERE e.kind = 'settle' AND b.state <> 'settled' AND NOT EXISTS (SELECT 1 FROM journal_entry r WHERE r.reverses_entry_id = e.id)
+        UNION ALL
+        SELECT concat('entry ', e.entry_key, ' is a ', e.kind, ' of nothing')
+        FROM journal_entry e LEFT JOIN settlement_batch b ON b.id = e.batch_id LEFT JOIN payout o ON o.id = e.payout_id
+        LEFT JOIN journal_entry r ON r.id = e.reverses_entry_id
+        WHERE CASE WHEN e.kind = 'settle' AND b.id IS NOT NULL AND e.reverses_entry_id IS NULL AND e.payout_id IS NULL THEN 0
+            WHEN e.kind = 'reverse' AND r.kind = 'settle' AND r.batch_id = e.batch_id AND r.currency = e.currency AND e.payout_id IS NULL THEN 0
+            WHEN e.kind = 'payout' AND o.id IS NOT NULL AND e.batch_id IS NULL
+                AND (e.reverses_entry_id IS NULL OR r.payout_id = e.payout_id) THEN 0 ELSE 1 END = 1) d
+    LIMIT 6";
 
 const STRIPES_EQUAL_POSTINGS: &str = "WITH both_sides AS (
         SELECT account_id, unit, debit_minor AS stripe_d, credit_minor AS stripe_c, 0 AS posted_d, 0 AS posted_c FROM account_balance
@@ -143,11 +160,15 @@ const STRIPES_EQUAL_POSTINGS: &str = "WITH both_sides AS (
     FROM both_sides s JOIN account a ON a.id = s.account_id GROUP BY a.code, a.currency, s.account_id, s.unit
     HAVING sum(s.stripe_d) <> sum(s.posted_d) OR sum(s.stripe_c) <> sum(s.posted_c) ORDER BY s.account_id, s.unit LIMIT 6";
 
+/// A batch remits where something is taken out of clearing: by a line, by what is declared, or as a difference. (Remittance lines
+/// that the source is not expected to have, and that an operator accepted, are put back in full: that batch does not remit.)
 const CLEARING: &str = "WITH due AS (
         SELECT t.batch_id, t.currency, CASE WHEN b.fee_mode = 'withheld' THEN t.net_minor ELSE t.net_minor + coalesce((
                 SELECT sum(i.fee_minor) FROM batch_item i WHERE i.batch_id = t.batch_id AND i.currency = t.currency
                 AND i.kind NOT IN ('fee', 'adjustment', 'remittance')), 0) END
-            - t.remittance_minor - t.declared_remittance_minor - t.rounding_minor - t.accepted_minor AS expected
+            - t.remittance_minor - t.declared_remittance_minor - t.rounding_minor - t.accepted_minor AS expected,
+            CASE WHEN t.declared_remittance_minor <> 0 OR t.remittance_minor + t.rounding_minor + t.accepted_minor <> 0
+                THEN 1 ELSE 0 END AS remits
         FROM batch_total t JOIN settlement_batch b ON b.id = t.batch_id AND b.state = 'settled'
     ), posted AS (
         SELECT e.batch_id, e.currency, sum(CASE WHEN p.side = 'D' THEN p.amount_minor ELSE -p.amount_minor END) AS clearing
@@ -156,7 +177,7 @@ const CLEARING: &str = "WITH due AS (
     )
     SELECT concat('batch ', d.batch_id, ' ', d.currency, ': clearing ', coalesce(p.clearing, 0), ', rows less remittance ', d.expected) AS detail
     FROM due d LEFT JOIN posted p ON p.batch_id = d.batch_id AND p.currency = d.currency
-    WHERE coalesce(p.clearing, 0) <> d.expected ORDER BY d.batch_id, d.currency LIMIT 6";
+    WHERE coalesce(p.clearing, 0) <> d.expected OR (d.remits = 1 AND d.expected <> 0) ORDER BY d.batch_id, d.currency LIMIT 6";
 
 const IDENTITY_LIVE: &str = "SELECT detail FROM (
         SELECT concat('batch ', i.batch_id, ' line ', i.line_no, ' does not hold ', i.dedupe_key) AS detail
@@ -184,16 +205,20 @@ const STATES_LEGAL: &str =
     ORDER BY id LIMIT 6";
 
 const FENCE_MONOTONE: &str = "WITH step AS (
-        SELECT entry_key, unit, fence_generation AS g, fence_token AS t,
-            lag(fence_generation) OVER (PARTITION BY unit ORDER BY id) AS before_g, lag(fence_token) OVER (PARTITION BY unit ORDER BY id) AS before_t
-        FROM journal_entry WHERE fence_generation > 0
+        SELECT entry_key, unit, fence_generation AS g, fence_token AS t, holder AS h, lag(fence_generation) OVER unit_by_id AS before_g,
+            lag(fence_token) OVER unit_by_id AS before_t, lag(holder) OVER unit_by_id AS before_h
+        FROM journal_entry WHERE fence_generation > 0 WINDOW unit_by_id AS (PARTITION BY unit ORDER BY id)
     )
     SELECT detail FROM (
-        SELECT concat('entry ', entry_key, ' in unit ', unit, ': fence ', g, '.', t, ' after ', before_g, '.', before_t) AS detail
-        FROM step WHERE g < before_g OR (g = before_g AND t < before_t)
+        SELECT concat('entry ', entry_key, ' in unit ', unit, ': fence ', g, '.', t, ' after ', before_g, '.', before_t,
+            ', holder ', h, ' after ', before_h) AS detail
+        FROM step WHERE g < before_g OR (g = before_g AND (t < before_t OR (t = before_t AND h <> before_h)))
         UNION ALL
         SELECT concat('unit ', u.unit, ': entry ', s.entry_key, ' has fence ', s.g, '.', s.t, ' above the registered ', u.generation, '.', u.token)
-        FROM step s JOIN unit_fence u ON u.unit = s.unit WHERE s.g > u.generation OR (s.g = u.generation AND s.t > u.token)) d
+        FROM step s JOIN unit_fence u ON u.unit = s.unit WHERE s.g > u.generation OR (s.g = u.generation AND s.t > u.token)
+        UNION ALL
+        SELECT concat('unit ', u.unit, ': entry ', s.entry_key, ' of holder ', s.h, ' has fence ', s.g, '.', s.t, ', which is registered to ', u.holder)
+        FROM step s JOIN unit_fence u ON u.unit = s.unit AND u.generation = s.g AND u.token = s.t WHERE s.h <> u.holder) d
     LIMIT 6";
 
 const REVERSAL_EXACT: &str = "WITH both_sides AS (
@@ -206,17 +231,22 @@ const REVERSAL_EXACT: &str = "WITH both_sides AS (
     SELECT concat('reversal ', entry_key, ' account ', account_id, ' ', side, ': off by ', sum(amount)) AS detail
     FROM both_sides GROUP BY id, entry_key, account_id, side HAVING sum(amount) <> 0 ORDER BY id, account_id, side LIMIT 6";
 
+/// One step is one entry with one posting on each side. What is returned was paid: the bank has it again, and the merchant is owed it.
 const PAYOUT_EQUALS_POSTINGS: &str = "WITH step AS (
-        SELECT id, amount_minor, 'cut' AS name FROM payout
-        UNION ALL SELECT id, amount_minor, 'paid' FROM payout WHERE state IN ('paid', 'returned')
-        UNION ALL SELECT id, amount_minor, 'undone' FROM payout WHERE state IN ('declined', 'failed', 'returned')
-    ), booked AS (
-        SELECT e.payout_id, e.payout_step, sum(CASE WHEN p.side = 'D' THEN p.amount_minor ELSE 0 END) AS amount
-        FROM journal_entry e JOIN posting p ON p.entry_id = e.id WHERE e.payout_id IS NOT NULL GROUP BY e.payout_id, e.payout_step
+        SELECT id, currency, amount_minor, 'cut' AS name, concat('merchant_payable:', merchant) AS debited, 'in_transit' AS credited FROM payout
+        UNION ALL SELECT id, currency, amount_minor, 'paid', 'in_transit', 'bank' FROM payout WHERE state IN ('paid', 'returned')
+        UNION ALL SELECT id, currency, amount_minor, 'undone', CASE WHEN state = 'returned' THEN 'bank' ELSE 'in_transit' END,
+            concat('merchant_payable:', merchant) FROM payout WHERE state IN ('declined', 'failed', 'returned')
+    ), both_sides AS (
+        SELECT id, name, currency, debited AS code, 'D' AS side, amount_minor AS expected, 0 AS booked FROM step
+        UNION ALL SELECT id, name, currency, credited, 'C', amount_minor, 0 FROM step
+        UNION ALL
+        SELECT o.id, e.payout_step, e.currency, a.code, p.side, 0, p.amount_minor
+        FROM journal_entry e JOIN payout o ON o.id = e.payout_id JOIN posting p ON p.entry_id = e.id JOIN account a ON a.id = p.account_id
+        WHERE e.kind = 'payout'
     )
-    SELECT concat('payout ', s.id, ' ', s.name, ': ', s.amount_minor, ', booked ', coalesce(b.amount, 0)) AS detail
-    FROM step s LEFT JOIN booked b ON b.payout_id = s.id AND b.payout_step = s.name
-    WHERE coalesce(b.amount, 0) <> s.amount_minor ORDER BY s.id LIMIT 6";
+    SELECT concat('payout ', id, ' ', name, ' ', currency, ' ', code, ' ', side, ': ', sum(expected), ', booked ', sum(booked)) AS detail
+    FROM both_sides GROUP BY id, name, currency, code, side HAVING sum(expected) <> sum(booked) ORDER BY id, name, currency, code, side LIMIT 6";
 
 const TOTALS_BOUND: &str = "WITH counted AS (
         SELECT batch_id, currency, count(*) AS items,
@@ -235,6 +265,13 @@ const TOTALS_BOUND: &str = "WITH counted AS (
         UNION ALL
         SELECT concat('batch ', t.batch_id, ' ', t.currency, ': ', t.items, ' items stored, no lines')
         FROM batch_total t WHERE t.items <> 0 AND NOT EXISTS (SELECT 1 FROM batch_item i WHERE i.batch_id = t.batch_id AND i.currency = t.currency)
+        UNION ALL
+        SELECT concat('batch ', batch_id, ' ', currency, ': rounds by ', rounding_minor, ' with a tolerance of ', tolerance_minor)
+        FROM batch_total WHERE abs(rounding_minor) > tolerance_minor
+        UNION ALL
+        SELECT concat('batch ', batch_id, ' ', currency, ': remits ', declared_remittance_minor, ' of a declared net of ',
+            coalesce(declared_net_minor, 0))
+        FROM batch_total WHERE declared_remittance_minor NOT IN (0, coalesce(declared_net_minor, 0))
         UNION ALL
         SELECT concat('batch ', t.batch_id, ' ', t.currency, ': settled though what its source declares does not bind')
         FROM batch_total t JOIN settlement_batch b ON b.id = t.batch_id AND b.state = 'settled'

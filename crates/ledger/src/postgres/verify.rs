@@ -9,10 +9,14 @@ use std::collections::BTreeMap;
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Both triggers of each table, enabled for every session.
+/// Both triggers of each table, enabled for every session, and that they still refuse: before which changes of which columns they
+/// are asked (`tgtype` is 27 before each updated or deleted row, 34 before a TRUNCATE), and that all they do is raise.
 const TRIGGERS: &str = "SELECT concat('table ', n.name, ' lacks its trigger ', w.trigger) AS detail
-    FROM unnest($1::text[]) AS n (name) CROSS JOIN (VALUES ('append_only'), ('no_truncate')) AS w (trigger)
-    WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = to_regclass(n.name) AND t.tgname = w.trigger AND t.tgenabled IN ('O', 'A'))
+    FROM unnest($1::text[]) AS n (name) CROSS JOIN (VALUES ('append_only', 27), ('no_truncate', 34)) AS w (trigger, type)
+    WHERE NOT EXISTS (SELECT 1 FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
+        WHERE t.tgrelid = to_regclass(n.name) AND t.tgname = w.trigger AND t.tgenabled IN ('O', 'A')
+        AND t.tgtype = w.type AND t.tgqual IS NULL AND t.tgattr = '' AND f.proname = 'refuse_change'
+        AND f.prosrc ~ '^[[:space:]]*BEGIN[[:space:]]+RAISE EXCEPTION [^;]*;[[:space:]]*END[[:space:]]*;?[[:space:]]*$')
     ORDER BY n.name, w.trigger LIMIT 6";
 
 impl PostgresLedger {

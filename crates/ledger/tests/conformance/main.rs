@@ -19,6 +19,8 @@ mod settle;
 mod start;
 mod statements;
 mod verify;
+mod verify_payouts;
+mod verify_triggers;
 
 use fixture::{Named, Place, Test};
 use lab::trials::Suite;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 12] = [
+const EVERY: [&[Named]; 14] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -36,6 +38,8 @@ const EVERY: [&[Named]; 12] = [
     row_lock::EVERY,
     operate::EVERY,
     verify::EVERY,
+    verify_payouts::EVERY,
+    verify_triggers::EVERY,
     append_only::EVERY,
     start::EVERY,
     statements::EVERY,

@@ -1,6 +1,7 @@
 //! The oracle: it says yes to good books, and to one corrupted row it says no by exactly the name of what is broken.
 
 use crate::fixture::{Books, Named, Place, UNIT, batch, batches, day, holder, operator};
+use crate::verify_payouts::{entry, pay_out};
 use domain::batch::BatchState;
 use domain::ids::BatchId;
 use domain::item::ItemKind;
@@ -13,29 +14,37 @@ pub const EVERY: &[Named] = tests![
     good_books_hold,
     headings_say_what_there_is,
     totals_may_leave_64_bits,
+    a_sum_of_an_entry_that_leaves_64_bits,
     many_contradictions_are_cut_short,
     entry_balances,
+    entry_balances_with_postings,
+    entry_balances_in_one_currency,
     entry_equals_items,
     one_live_entry_per_settled,
     no_entry_otherwise,
+    no_entry_of_nothing,
+    no_entry_that_takes_back_what_is_not_its_own,
     stripes_equal_postings,
     clearing_equals_rows_minus_remittance,
+    clearing_of_a_batch_that_remits,
     identity_live_of_a_line,
     identity_live_of_an_identity,
     one_live_revision,
     states_legal,
     fence_monotone_per_unit,
+    fence_monotone_with_one_holder,
     fence_monotone_against_the_registered,
+    fence_monotone_against_the_registered_holder,
     reversal_exact,
-    payout_equals_postings,
-    append_only_triggers,
     totals_bound_to_the_lines,
     totals_bound_to_the_declared,
+    totals_bound_to_the_tolerance,
+    totals_bound_to_the_declared_remittance,
     totals_bound_by_a_break,
 ];
 
-/// Books with something of everything: both fee modes, currencies, differences of each kind, and every state.
-async fn books_of_everything(place: &Place) -> Books {
+/// Books with something of everything: both fee modes, currencies, differences of each kind, every state, payouts of every end.
+pub async fn books_of_everything(place: &Place) -> Books {
     let books = place.open().await;
     let declared = |minor| Declared { net_minor: Some(minor), ..Declared::default() };
     let broken = |name: &str| batch(name).charge("anna", 10_00, 30).remittance(9_00).remits(Remits::ByLine, 5);
@@ -60,6 +69,7 @@ async fn books_of_everything(place: &Place) -> Books {
     reverse(&books, taken_back, 7_00).await;
     books.raw.corrupt(&state_reversed(taken_back)).await;
     books.take_in(&[batch("pending").charge("anna", 1, 0).on(tomorrow), broken("broken")]).await;
+    pay_out(&books).await;
     books.assert_books_hold().await;
     books
 }
@@ -85,7 +95,7 @@ fn state_reversed(id: BatchId) -> String {
 }
 
 /// Exactly one check fails, and says something of `about`.
-async fn assert_only(books: &Books, id: &str, about: &str) {
+pub async fn assert_only(books: &Books, id: &str, about: &str) {
     let report = books.ledger.verify().await.expect("a report");
     let failed: Vec<_> = report.checks.iter().filter(|check| !check.ok).collect();
     assert_eq!(failed.iter().map(|check| check.id).collect::<Vec<_>>(), [id], "{failed:#?}");
@@ -123,7 +133,7 @@ async fn headings_say_what_there_is(place: Place) {
         (BatchState::Cancelled, 1),
         (BatchState::Reversed, 1),
     ];
-    assert_eq!((report.batches, report.journal_entries), (expected.into(), 6));
+    assert_eq!((report.batches, report.journal_entries), (expected.into(), 6 + 10));
     let currencies: Vec<_> = report.totals.iter().map(|total| (total.currency.as_str(), total.debits_minor)).collect();
     assert_eq!((currencies[0], currencies[1].0, currencies[2].0), (("CHF", 14_00), "EUR", "JPY"));
     assert!(report.totals.iter().all(|total| total.debits_minor == total.credits_minor));
@@ -146,6 +156,17 @@ async fn totals_may_leave_64_bits(place: Place) {
     assert_eq!(report.totals[0].debits_minor, 2 * i128::from(i64::MAX));
 }
 
+/// Both sides of two accounts in one entry. PostgreSQL adds on; SQLite cannot, and says so.
+async fn a_sum_of_an_entry_that_leaves_64_bits(place: Place) {
+    let books = place.open().await;
+    books.settled(&[batch("A").charge("anna", i64::MAX, 0).line("EUR", ItemKind::Refund, "anna", -1, 0)]).await;
+    if place.is_postgres() {
+        return books.assert_books_hold().await;
+    }
+    let error = books.ledger.verify().await.expect_err("a sum beyond 64 bits").to_string();
+    assert!(error.contains("check entry_balances cannot be made") && error.contains("PostgreSQL"), "{error}");
+}
+
 async fn many_contradictions_are_cut_short(place: Place) {
     let books = place.open().await;
     books.take_in(&batches(9)).await;
@@ -153,13 +174,28 @@ async fn many_contradictions_are_cut_short(place: Place) {
     assert_only(&books, "states_legal", "; and more").await;
 }
 
+/// A line that does not add up, and is settled as it is: what is posted is what it says.
 async fn entry_balances(place: Place) {
-    let one_sided = "INSERT INTO journal_entry (entry_key, kind, currency, unit) VALUES ('by hand', 'payout', 'EUR', -1);
-        INSERT INTO posting (entry_id, account_id, side, amount_minor)
-            SELECT e.id, a.id, 'D', 100 FROM journal_entry e, account a WHERE entry_key = 'by hand' AND code = 'bank' AND a.currency = 'EUR';
-        INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
-            SELECT id, -1, 100, 0 FROM account WHERE code = 'bank' AND currency = 'EUR'";
-    corrupted(place, one_sided, "entry_balances", "by hand").await;
+    let books = books_of_everything(&place).await;
+    let (stamp, ids) = books.claimed(&[batch("G").charge("anna", 10_00, 30).charged()]).await;
+    books.raw.drop_check("batch_item", "batch_item_check").await;
+    books.raw.corrupt(&format!("UPDATE batch_item SET net_minor = net_minor + 1 WHERE batch_id = {}", ids[0])).await;
+    books.settle(stamp, &ids).await.expect("settled");
+    assert_only(&books, "entry_balances", ": debits 1000, credits 1001").await;
+}
+
+async fn entry_balances_with_postings(place: Place) {
+    let empty = format!(
+        "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit) VALUES ('by hand', 'settle', {}, 'EUR', 0)",
+        row_of("zero")
+    );
+    corrupted(place, &empty, "entry_balances", "by hand").await;
+}
+
+/// As when an entry is posted to the account of another currency: no sum differs.
+async fn entry_balances_in_one_currency(place: Place) {
+    let sql = "UPDATE account SET currency = 'USD' WHERE code = 'bank' AND currency = 'JPY'";
+    corrupted(place, sql, "entry_balances", ", 4 of 5 postings in JPY").await;
 }
 
 async fn entry_equals_items(place: Place) {
@@ -181,6 +217,41 @@ async fn no_entry_otherwise(place: Place) {
     assert_only(&books, "no_entry_otherwise", &format!("batch {id} is reversed")).await;
 }
 
+/// The table refuses it, and where it did not the books show it.
+async fn no_entry_of_nothing(place: Place) {
+    let books = books_of_everything(&place).await;
+    let (batch, settled) = (format!(", {}", row_of("charged")), ", (SELECT min(id) FROM journal_entry)".to_owned());
+    let payout = ", (SELECT min(id) FROM payout), 'undone'".to_owned();
+    let unreferenced = [("reverse", ", batch_id", batch), ("payout", "", String::new()), ("settle", "", String::new())];
+    let others = [("payout", ", reverses_entry_id", settled), ("settle", ", payout_id, payout_step", payout)];
+    for (kind, belongs, to) in unreferenced.iter().chain(&others) {
+        let refused = books.raw.run(&entry("by hand", kind, (belongs, to), "bank", "clearing")).await;
+        let refused = refused.expect_err("an entry of nothing").to_string();
+        assert!(refused.contains("journal_entry_belongs"), "{refused}");
+    }
+    books.raw.drop_check("journal_entry", "journal_entry_belongs").await;
+    for (kind, belongs, to) in unreferenced {
+        let by_hand = entry("by hand", kind, (belongs, &to), "bank", "clearing");
+        books.raw.corrupt(&by_hand).await;
+        assert_only(&books, "no_entry_otherwise", &format!("entry by hand is a {kind} of nothing")).await;
+        books.raw.corrupt(TAKE_OUT).await;
+    }
+    books.assert_books_hold().await;
+}
+
+/// What [`entry`] put in.
+const TAKE_OUT: &str = "UPDATE account_balance SET debit_minor = debit_minor - 100
+        WHERE unit = -1 AND account_id = (SELECT id FROM account WHERE code = 'bank' AND currency = 'EUR');
+    UPDATE account_balance SET credit_minor = credit_minor - 100
+        WHERE unit = -1 AND account_id = (SELECT id FROM account WHERE code = 'clearing' AND currency = 'EUR');
+    DELETE FROM posting WHERE entry_id = (SELECT id FROM journal_entry WHERE entry_key = 'by hand');
+    DELETE FROM journal_entry WHERE entry_key = 'by hand'";
+
+async fn no_entry_that_takes_back_what_is_not_its_own(place: Place) {
+    let sql = format!("UPDATE journal_entry SET batch_id = {} WHERE kind = 'reverse'", row_of("charged"));
+    corrupted(place, &sql, "no_entry_otherwise", ":1:CHF is a reverse of nothing").await;
+}
+
 async fn stripes_equal_postings(place: Place) {
     let sql = "UPDATE account_balance SET debit_minor = debit_minor + 1
         WHERE account_id = (SELECT id FROM account WHERE code = 'bank' AND currency = 'JPY')";
@@ -194,6 +265,15 @@ async fn clearing_equals_rows_minus_remittance(place: Place) {
     books.raw.drop_check("settlement_batch", "settlement_batch_fee_mode_check").await;
     books.raw.corrupt("UPDATE settlement_batch SET fee_mode = 'unknown' WHERE external_batch_id = 'withheld'").await;
     assert_only(&books, "clearing_equals_rows_minus_remittance", "EUR: clearing").await;
+}
+
+/// A difference that is forgotten at import is forgotten by everything that follows. What remains in clearing shows it.
+async fn clearing_of_a_batch_that_remits(place: Place) {
+    let books = books_of_everything(&place).await;
+    let (stamp, ids) = books.claimed(&[batch("G").charge("anna", 10_00, 30).remittance(9_68).remits(Remits::ByLine, 5)]).await;
+    books.raw.corrupt(&format!("UPDATE batch_total SET rounding_minor = 0 WHERE batch_id = {}", ids[0])).await;
+    books.settle(stamp, &ids).await.expect("settled");
+    assert_only(&books, "clearing_equals_rows_minus_remittance", &format!("batch {} EUR: clearing 2", ids[0])).await;
 }
 
 async fn identity_live_of_a_line(place: Place) {
@@ -230,9 +310,22 @@ async fn fence_monotone_per_unit(place: Place) {
     corrupted(place, sql, "fence_monotone_per_unit", "fence 1.0 after 1.").await;
 }
 
+async fn fence_monotone_with_one_holder(place: Place) {
+    let sql = format!(
+        "UPDATE journal_entry SET holder = '00000000-0000-0000-0000-000000000001' WHERE currency = 'EUR' AND batch_id = {}",
+        row_of("charged")
+    );
+    corrupted(place, &sql, "fence_monotone_per_unit", "holder 00000000-0000-0000-0000-000000000001 after").await;
+}
+
 async fn fence_monotone_against_the_registered(place: Place) {
     let sql = "UPDATE unit_fence SET token = token - 1";
     corrupted(place, sql, "fence_monotone_per_unit", "above the registered").await;
+}
+
+async fn fence_monotone_against_the_registered_holder(place: Place) {
+    let sql = "UPDATE unit_fence SET holder = '00000000-0000-0000-0000-000000000001'";
+    corrupted(place, sql, "fence_monotone_per_unit", "is registered to 00000000-0000-0000-0000-000000000001").await;
 }
 
 async fn reversal_exact(place: Place) {
@@ -243,31 +336,6 @@ async fn reversal_exact(place: Place) {
     assert_only(&books, "reversal_exact", &format!("reverse:{id}:1:GBP")).await;
 }
 
-async fn payout_equals_postings(place: Place) {
-    let books = books_of_everything(&place).await;
-    let sql = format!(
-        "INSERT INTO payout (merchant, currency, run_id, idempotency_key, amount_minor, state)
-            VALUES ('anna', 'EUR', {}, 'payout:1', 100, 'created')",
-        books.run
-    );
-    books.raw.corrupt(&sql).await;
-    assert_only(&books, "payout_equals_postings", "cut: 100, booked 0").await;
-}
-
-async fn append_only_triggers(place: Place) {
-    let books = place.open().await;
-    let triggers = books.raw.triggers().await;
-    let tables: BTreeSet<_> = triggers.iter().map(|trigger| trigger.table.as_str()).collect();
-    assert_eq!(Vec::from_iter(tables), ledger::verify::APPEND_ONLY);
-    assert!(triggers.len() >= 10, "{triggers:?}");
-    for trigger in triggers {
-        books.raw.run(&trigger.off).await.expect("switched off");
-        assert_only(&books, "append_only_triggers", &format!("table {} lacks its trigger {}", trigger.table, trigger.name)).await;
-        books.raw.run(&trigger.on).await.expect("switched on");
-    }
-    books.assert_books_hold().await;
-}
-
 async fn totals_bound_to_the_lines(place: Place) {
     let sql = format!("UPDATE batch_total SET credit_minor = credit_minor + 1 WHERE batch_id = {}", row_of("withheld"));
     corrupted(place, &sql, "totals_bound", "stored totals are not those of its lines").await;
@@ -276,6 +344,18 @@ async fn totals_bound_to_the_lines(place: Place) {
 async fn totals_bound_to_the_declared(place: Place) {
     let sql = format!("UPDATE batch_total SET declared_gross_minor = 1 WHERE batch_id = {}", row_of("charged"));
     corrupted(place, &sql, "totals_bound", "does not bind").await;
+}
+
+async fn totals_bound_to_the_tolerance(place: Place) {
+    let books = books_of_everything(&place).await;
+    let id = books.settled(&[batch("G").charge("anna", 10_00, 30).remittance(9_68).remits(Remits::ByLine, 5)]).await[0];
+    books.raw.corrupt(&format!("UPDATE batch_total SET tolerance_minor = 1 WHERE batch_id = {id}")).await;
+    assert_only(&books, "totals_bound", &format!("batch {id} EUR: rounds by 2 with a tolerance of 1")).await;
+}
+
+async fn totals_bound_to_the_declared_remittance(place: Place) {
+    let sql = format!("UPDATE batch_total SET declared_net_minor = 496 WHERE batch_id = {}", row_of("rounded"));
+    corrupted(place, &sql, "totals_bound", "remits 495 of a declared net of 496").await;
 }
 
 async fn totals_bound_by_a_break(place: Place) {
