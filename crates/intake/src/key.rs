@@ -1,7 +1,12 @@
 //! Identities made of several texts, and what a text of an identity may be. Needs `error.rs`.
 
 use crate::error::Fault;
+use chrono::NaiveDate;
+use std::ops::RangeInclusive;
 
+/// Business dates that can be meant. Anything else is a slip, and engines do not agree how it sorts.
+pub(crate) const DATES: RangeInclusive<NaiveDate> =
+    NaiveDate::from_ymd_opt(1970, 1, 1).expect("a date")..=NaiveDate::from_ymd_opt(9999, 12, 31).expect("a date");
 /// Longest identity of a batch, bytes.
 pub(crate) const MAX_BATCH_BYTES: usize = 256;
 /// Longest identity of an item, bytes: fits the index of every engine.

@@ -73,6 +73,10 @@ fn take(line: &Line<'_>, number: u64, batches: &mut Batches<'_>) -> Result<(), F
     let currency =
         Currency::parse(&line.currency).map_err(|error| Fault::at(number, error.to_string(), "correct the currency"))?;
     let batch = batches.find_or_open(&key::join([&*line.batch_id]), number)?;
+    if !key::DATES.contains(&line.business_date) {
+        let what = format!("business_date {} is no date of business (1970-01-01 to 9999-12-31)", line.business_date);
+        return Err(Fault::at(number, what, "correct the date"));
+    }
     batches.date_same(batch, line.business_date, number)?;
     if line.kind == profile::TOTAL {
         let minor = |text: Option<&str>| amount(text, number)?.map(|total| declared_minor(total, currency, number)).transpose();

@@ -4,7 +4,9 @@ use crate::config::ConfigError;
 use intake::ReadError;
 use intake::profile::ProfileError;
 use ledger::LedgerError;
+use std::io::Write;
 use std::process::ExitCode;
+use thiserror::Error;
 use worker::WorkerError;
 
 /// Done.
@@ -18,10 +20,29 @@ pub(crate) const BOOKS: u8 = 3;
 /// Lock service or database unavailable, or the wait ended.
 pub(crate) const UNAVAILABLE: u8 = 4;
 
+/// A service did not answer.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct Unavailable(pub(crate) String);
+
 /// Tells the error on standard error and turns it into an exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    tell(&format!("error: {}", causes(error)));
     ExitCode::from(code(error))
+}
+
+/// Prints a line on standard error. That it cannot be printed is no reason to fail otherwise.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// The error and its causes, each said once: most of ours already say what their cause said.
+fn causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.contains(&cause) {
+        _ if told.is_empty() => cause,
+        true => told,
+        false => format!("{told}: {cause}"),
+    })
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -31,6 +52,9 @@ fn code(error: &anyhow::Error) -> u8 {
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<ConfigError>() || cause.is::<ReadError>() || cause.is::<ProfileError>() {
         return Some(USAGE);
+    }
+    if cause.is::<Unavailable>() {
+        return Some(UNAVAILABLE);
     }
     if let Some(error) = cause.downcast_ref::<WorkerError>() {
         return Some(worker_code(error));
@@ -64,5 +88,19 @@ fn ledger_code(error: &LedgerError) -> u8 {
         | LedgerError::NotAcceptable(..)
         | LedgerError::ImportAborted
         | LedgerError::Io { .. } => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let io = std::io::Error::other("disk full");
+        let error =
+            Err::<(), _>(LedgerError::Io { what: "writing x".to_owned(), source: io }).context("import").expect_err("it failed");
+        assert_eq!(causes(&error), "import: writing x: disk full");
     }
 }

@@ -1,5 +1,6 @@
 //! What people and programs read: tables on a terminal, JSON with `--json`.
 
+use crate::exit;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
@@ -10,9 +11,15 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// See [`say`].
+/// See [`say`]. Output that is lost for another reason (a full disk) is a failure, and nobody would see it otherwise.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(anstream::stdout(), "{text}");
+    match writeln!(anstream::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            exit::tell(&format!("error: standard output cannot be written: {error}"));
+            std::process::exit(i32::from(exit::FAILED));
+        }
+        Ok(()) | Err(_) => {}
+    }
 }
 
 /// Prints one JSON value on one line.

@@ -1,5 +1,6 @@
 //! Progress of long work: a bar on a terminal, a plain line now and then elsewhere, nothing with `--json`.
 
+use crate::exit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -39,8 +40,8 @@ impl Progress {
         if self.plain && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();
             match self.bar.length() {
-                Some(total) => eprintln!("{}: {done} of {total}", self.what),
-                None => eprintln!("{}: {done}", self.what),
+                Some(total) => exit::tell(&format!("{}: {done} of {total}", self.what)),
+                None => exit::tell(&format!("{}: {done}", self.what)),
             }
         }
     }

@@ -47,3 +47,17 @@ impl WorkerError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_waiting_cures_is_no_outage() {
+        assert!(!WorkerError::Lease(LeaseError::Closed).is_outage(), "the keeper of this process is gone");
+        assert!(!WorkerError::WaitEnded(1).is_outage());
+        assert!(!WorkerError::Ledger(LedgerError::Config(String::new())).is_outage());
+        let late = LeaseError::TimedOut { what: String::new(), doing: "renew", after: std::time::Duration::from_secs(1) };
+        assert!(WorkerError::Lease(late).is_outage());
+    }
+}

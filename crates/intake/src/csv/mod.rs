@@ -73,7 +73,7 @@ fn date(row: &Row<'_>, batch: u32, batches: &mut Batches<'_>) -> Result<(), Faul
     let parsed = NaiveDateTime::parse_from_str(text, &rule.format)
         .map(|instant| instant.date())
         .or_else(|_| chrono::NaiveDate::parse_from_str(text, &rule.format));
-    let date = parsed.map_err(|_| {
+    let date = parsed.ok().filter(|date| crate::key::DATES.contains(date)).ok_or_else(|| {
         let what = format!("{text:?} is not a date (profile {} expects {})", row.profile, rule.format);
         Fault::at(row.record.line, what, "correct the date, or business_date.format in the profile")
     })?;

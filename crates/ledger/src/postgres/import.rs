@@ -29,6 +29,8 @@ const ANALYZE_STAGING: &str = "ANALYZE staged_item";
 /// Those of now: another instance may have adopted another configuration since this one started. Shared, so that it waits until
 /// the batches are in, and cuts them anew with all the others.
 const PARTITIONS: &str = "SELECT partitions FROM ledger_meta FOR SHARE";
+/// The set-based part may take its time, but a client that is frozen in it must not hold up every other import.
+const END_IF_FROZEN: &str = "SET LOCAL idle_in_transaction_session_timeout = '30s'";
 pub(super) const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(hashtext('settled import'))";
 
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
@@ -157,6 +159,7 @@ impl New<'_> {
 
 async fn take_in(connection: &mut PgConnection, file: &FileSummary, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
     let mut tx = connection.begin().await?;
+    sqlx::query(END_IF_FROZEN).execute(&mut *tx).await?;
     sqlx::query(TAKE_TURNS).execute(&mut *tx).await?;
     let live = live(&mut tx, file).await?;
     let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
@@ -201,12 +204,14 @@ async fn insert_batches(tx: &mut PgConnection, new: &mut New<'_>, file: &FileSum
 async fn live(tx: &mut PgConnection, file: &FileSummary) -> Result<BTreeMap<String, ImportedBatch>, LedgerError> {
     let names: Vec<&str> = file.batches.iter().map(|batch| batch.external_batch_id.as_str()).collect();
     let rows = sqlx::query(LIVE).bind(&file.source).bind(&names).fetch_all(&mut *tx).await?;
+    let by_name: BTreeMap<&str, &BatchSummary> =
+        file.batches.iter().map(|batch| (batch.external_batch_id.as_str(), batch)).collect();
     let mut live = BTreeMap::new();
     for row in rows {
         let (name, digest, state): (String, Vec<u8>, String) =
             (row.try_get("external_batch_id")?, row.try_get("digest")?, row.try_get("state")?);
         let id = BatchId(row.try_get("id")?);
-        let Some(batch) = file.batches.iter().find(|batch| batch.external_batch_id == name) else { continue };
+        let Some(batch) = by_name.get(name.as_str()) else { continue };
         if batch.digest != digest.as_slice() {
             let stored = stored_totals(tx, id).await?;
             return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, &stored)));

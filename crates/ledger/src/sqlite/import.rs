@@ -154,12 +154,14 @@ async fn take_in(tx: &mut SqliteConnection, file: &FileSummary, imported_by: &st
 async fn live(tx: &mut SqliteConnection, file: &FileSummary) -> Result<BTreeMap<String, ImportedBatch>, LedgerError> {
     let names: Vec<&str> = file.batches.iter().map(|batch| batch.external_batch_id.as_str()).collect();
     let rows = sqlx::query(LIVE).bind(&file.source).bind(json(&names)).fetch_all(&mut *tx).await?;
+    let by_name: BTreeMap<&str, &BatchSummary> =
+        file.batches.iter().map(|batch| (batch.external_batch_id.as_str(), batch)).collect();
     let mut live = BTreeMap::new();
     for row in rows {
         let (name, digest, state): (String, Vec<u8>, String) =
             (row.try_get("external_batch_id")?, row.try_get("digest")?, row.try_get("state")?);
         let id = BatchId(row.try_get("id")?);
-        let Some(batch) = file.batches.iter().find(|batch| batch.external_batch_id == name) else { continue };
+        let Some(batch) = by_name.get(name.as_str()) else { continue };
         if batch.digest != digest.as_slice() {
             let stored = stored_totals(tx, id).await?;
             return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, &stored)));

@@ -74,7 +74,7 @@ impl SqliteLedger {
     pub async fn open(options: &OpenOptions) -> Result<SqliteLedger, LedgerError> {
         let connect = connect_options(&options.url)?;
         let gate = Gate::beside(connect.get_filename());
-        if options.migrate {
+        if options.migrate && !is_current(&connect).await {
             let _gate = gate.enter().await?;
             let mut connection = SqliteConnection::connect_with(&connect.clone().create_if_missing(true)).await?;
             // not run(): its bound on Acquire would keep this future from being spawned (sqlx says so beside run_direct)
@@ -200,6 +200,17 @@ fn cut(row: &SqliteRow) -> Result<(i32, Guard), LedgerError> {
     let guard: String = row.try_get("guard")?;
     let guard = Guard::parse(&guard).ok_or_else(|| LedgerError::Schema(format!("ledger_meta.guard is {guard:?}")))?;
     Ok((row.try_get("partitions")?, guard))
+}
+
+/// Whether there is nothing to migrate. Then the gate is left alone: whoever only looks must not wait behind a frozen writer.
+async fn is_current(connect: &SqliteConnectOptions) -> bool {
+    if !connect.get_filename().exists() {
+        return false;
+    }
+    let Ok(pool) = SqlitePoolOptions::new().max_connections(1).connect_with(connect.clone()).await else { return false };
+    let current = check_schema(&pool).await.is_ok();
+    pool.close().await;
+    current
 }
 
 /// Every migration of this program is applied, and none that it does not know.

@@ -91,8 +91,8 @@ async fn l21_tokens_outlive_holders(place: Place) {
     let held = books.hold(UNIT).await;
     books.ledger.adopt_source("ledger", &operator()).await.expect("adopted");
     books.ledger.adopt_config(2, Guard::Lease, &operator()).await.expect("adopted");
-    assert!(books.hold(UNIT).await.fence.token > held.fence.token);
     let again = place.open_as(2, Guard::Lease).await;
+    assert!(again.hold(UNIT).await.fence.token > held.fence.token);
     assert!(again.hold(UNIT).await.fence.token > held.fence.token + 1);
 }
 

@@ -16,6 +16,7 @@ mod operate;
 mod postings;
 mod row_lock;
 mod settle;
+mod stale;
 mod start;
 mod statements;
 mod verify;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 14] = [
+const EVERY: [&[Named]; 15] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -37,6 +38,7 @@ const EVERY: [&[Named]; 14] = [
     in_flight::EVERY,
     row_lock::EVERY,
     operate::EVERY,
+    stale::EVERY,
     verify::EVERY,
     verify_payouts::EVERY,
     verify_triggers::EVERY,
@@ -45,7 +47,7 @@ const EVERY: [&[Named]; 14] = [
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 2] = [in_flight::POSTGRES, append_only::POSTGRES];
+const POSTGRES: [&[Named]; 3] = [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES];
 /// About what only SQLite has: statements that replace a row.
 const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
 

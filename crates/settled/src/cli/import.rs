@@ -45,7 +45,7 @@ impl Import {
         let mut all = ImportOutcome { batches: Vec::new(), items_accepted: 0, items_duplicate: 0, warnings: Vec::new() };
         for file in &self.files {
             let outcome = import_file(ledger.as_ref(), file, &profile, self.json).await?;
-            outcome.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            outcome.warnings.iter().for_each(|warning| exit::tell(&format!("warning: {warning}")));
             if !self.json {
                 show(file, &outcome);
             }
@@ -86,7 +86,7 @@ pub(super) async fn import_file(
 }
 
 fn read_file(path: &Path, profile: &Profile, chunks: &mpsc::Sender<Staged>, lines: &AtomicU64) -> Result<(), ReadError> {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let name = path.to_string_lossy();
     let send = |staged| chunks.blocking_send(staged).map_err(|_| Stopped);
     let summary: FileSummary = intake::read(intake::open(path)?, &name, profile, &mut |items| {
         lines.fetch_add(items.len() as u64, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! `settled run`: settle every due batch, together with whoever else runs.
 
 use crate::config::{Config, ConfigError};
+use crate::exit::Unavailable;
 use crate::output::say;
 use crate::probe::SignalAt;
 use crate::progress::Progress;
@@ -15,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::{Counters, Drain, RunReport, Worker};
+
+/// After the wait, for a transaction in flight to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Settle every due batch, together with whoever else runs
 #[derive(Debug, clap::Args)]
@@ -37,7 +41,18 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// With `--wait`, nothing lasts longer: not a database that does not answer, not a frozen writer of an SQLite file. What is
+    /// cut off here is cut off as by a kill, and a kill is safe.
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
+        let work = self.work(config);
+        let Some(wait) = self.wait else { return work.await };
+        match tokio::time::timeout(Duration::from_secs(wait) + GRACE, work).await {
+            Ok(ended) => ended,
+            Err(_) => Err(Unavailable(format!("the ledger or the lock service did not answer within {wait} s")).into()),
+        }
+    }
+
+    async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
         let key = RunKey::manual(self.date(config)?);
         let ledger = wire::ledger(config).await?;
         let probe: Arc<dyn Probe> = match &self.signal_at {
@@ -88,7 +103,7 @@ impl Run {
             );
         }
         if left > 0 {
-            eprintln!("stopped before everything was settled: {left} units still have batches due");
+            exit::tell(&format!("stopped before everything was settled: {left} units still have batches due"));
             return Ok(ExitCode::from(exit::FAILED));
         }
         let held = report.batches_broken == 0 && report.batches_quarantined == 0;
@@ -108,7 +123,7 @@ fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
             if drain.is_asked() {
                 std::process::exit(i32::from(exit::FAILED));
             }
-            eprintln!("draining: what has begun is finished, the rest is handed back (once more to end at once)");
+            exit::tell("draining: what has begun is finished, the rest is handed back (once more to end at once)");
             drain.ask();
         }
     });

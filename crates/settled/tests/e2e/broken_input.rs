@@ -24,6 +24,8 @@ fn cases() -> Vec<Case> {
         ("NUL byte", "canonical-csv", row("B1,2026-01-05,charge,sh\0op,EUR,1.00,0.00,t2\n"), "broken.in:3:"),
         ("not UTF-8", "canonical-csv", non_utf8, "broken.in:3:"),
         ("a line that never ends", "canonical-csv", endless, "broken.in:3:"),
+        ("a year nobody means", "canonical-csv", row("B1,+12026-01-05,charge,shop,EUR,1.00,0.00,t2\n"), "broken.in:3:"),
+        ("a year before all", "canonical-csv", row("B1,0000-01-01,charge,shop,EUR,1.00,0.00,t2\n"), "broken.in:3:"),
         ("unknown currency", "canonical-csv", row("B1,2026-01-05,charge,shop,XXQ,1.00,0.00,t2\n"), "broken.in:3:"),
         ("overflow", "canonical-csv", row("B1,2026-01-05,charge,shop,EUR,99999999999999999999.00,0.00,t2\n"), "broken.in:3:"),
         ("truncated NACHA", "nacha", truncated_nacha(), "broken.in:"),

@@ -1,6 +1,7 @@
 //! What operators do, and what the program tells them: exit codes, reasons, refusals.
 
-use crate::world::{World, on_both};
+use crate::world::{World, number, on_both};
+use lab::postgres::PostgresUrl;
 use lab::trials::Suite;
 
 pub(crate) fn add(suite: Suite) -> Suite {
@@ -8,6 +9,15 @@ pub(crate) fn add(suite: Suite) -> Suite {
     let suite = on_both(suite, "a cancelled batch comes again corrected", |world, _| cancel_and_correct(world));
     let suite = on_both(suite, "another cut of the work is refused until it is adopted", |world, _| adopt_partitions(world));
     let suite = on_both(suite, "a business date after today needs a word", |world, _| future(world));
+    let suite = suite.with_postgres("an instance needs the privileges that deploy/README.md names, and no others", fewest_rights);
+    let suite = on_both(
+        suite,
+        "--wait ends with exit 4 while another holds the work, and is no limit to work that is done",
+        |world, _| wait(world),
+    );
+    let suite = suite
+        .plain("a frozen writer of an SQLite file holds up nobody who looks, and no --wait", || frozen_writer(&World::sqlite()));
+    let suite = suite.plain("lost output is a failure, a lost error message is none", || full_disk(&World::sqlite()));
     suite.plain("a database that is not there: exit 4", || unavailable(&World::sqlite()))
 }
 
@@ -78,4 +88,64 @@ fn unavailable(world: &World) {
     let (code, _, err) = nowhere.settled(&["status"]);
     assert_eq!(code, 4, "{err}");
     assert!(!err.contains("secret"), "{err}");
+}
+
+fn fewest_rights(url: &PostgresUrl) {
+    let ask = |sql: &str| url.query(sql).unwrap_or_else(|error| panic!("{error}"));
+    let owner = World::postgres(url);
+    let (code, _, err) = owner.settled(&["migrate"]);
+    assert_eq!(code, 0, "{err}");
+    let role = format!("instance_of_{}", ask("SELECT current_database()"));
+    ask(&format!("CREATE ROLE {role} LOGIN"));
+    ask(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}"));
+    ask(&format!("REVOKE UPDATE, DELETE ON journal_entry, posting FROM {role}"));
+    let (scheme, rest) = url.split_once("://").expect("a URL");
+    let place = rest.split_once('@').map_or(rest, |(_, place)| place);
+    let as_instance = format!("{scheme}://{role}@{place}");
+    let instance = owner.with(&[("SETTLED__DATABASE__URL", &as_instance), ("SETTLED__DATABASE__MIGRATE", "false")]);
+    instance.import_sample(5, 3);
+    assert_eq!(number(&instance.json(&["run", "--json"]), "batches_settled"), 5);
+    instance.assert_all_settled(5);
+    ask(&format!("DROP OWNED BY {role}"));
+    ask(&format!("DROP ROLE {role}"));
+}
+
+fn wait(world: &World) {
+    let world = world.with(&[("SETTLED__WORKER__PARTITIONS", "1"), ("SETTLED__LEASE__TTL_MS", "20000")]);
+    world.import_sample(5, 2);
+    let mut holder = world.start("holder", &["run", "--json", "--signal-at", "BatchesClaimed=stop"]);
+    holder.wait_stopped();
+    let (code, out, err) = world.settled(&["run", "--wait", "1", "--json"]);
+    assert_eq!(code, 4, "{out}{err}");
+    assert!(err.contains("1 units still have batches due"), "{err}");
+    holder.process.wake().expect("a child");
+    holder.end_well();
+    // Everything is settled: however short the wait, it is not the reason to stop.
+    world.json(&["run", "--wait", "0", "--json"]);
+    world.assert_all_settled(5);
+}
+
+/// R8, SQLite: there is no server to end a client that is frozen inside its transaction.
+fn frozen_writer(world: &World) {
+    world.import_sample(5, 2);
+    let mut frozen = world.start("frozen", &["run", "--json", "--signal-at", "InsideSettleTx=stop"]);
+    frozen.wait_stopped();
+    assert_eq!(world.json(&["status", "--json"])["batches"]["settled"], serde_json::Value::Null);
+    world.json(&["batch", "list", "--json"]);
+    assert_eq!(world.json(&["verify", "--json"])["ok"], true);
+    let (code, out, err) = world.settled(&["run", "--wait", "1", "--json"]);
+    assert_eq!(code, 4, "{out}{err}");
+    frozen.process.wake().expect("a child");
+    frozen.end_well();
+    world.json(&["run", "--json"]);
+    world.assert_all_settled(5);
+}
+
+fn full_disk(world: &World) {
+    world.import_sample(1, 1);
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let lost = world.command(&["verify", "--json"]).stdout(full()).output().expect("the program starts");
+    assert_eq!(lost.status.code(), Some(1), "a report that nobody got is no report");
+    let silent = world.command(&["run", "--business-date", "2999-01-01"]).stderr(full()).status().expect("the program starts");
+    assert_eq!(silent.code(), Some(2), "the exit code is told all the same");
 }

@@ -17,6 +17,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The time to live of leases in these tests.
 pub(crate) const TTL_MS: u64 = 2_000;
 
+/// Whether there is time for more than a developer waits for: `cargo xtask nightly`.
+pub(crate) fn nightly() -> bool {
+    std::env::var_os("SETTLED_NIGHTLY").is_some()
+}
+
+/// So many, or ten times as many by night.
+pub(crate) fn wider(n: u32) -> u32 {
+    if nightly() { n * 10 } else { n }
+}
+
 /// A ledger of its own, in an SQLite file or a PostgreSQL database.
 pub(crate) struct World {
     folder: TempDir,
@@ -70,7 +80,7 @@ impl World {
         path
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_settled"));
         command.args(arguments).current_dir(self.folder.path());
         command.env("SETTLED__DATABASE__URL", &self.url);
