@@ -120,6 +120,10 @@ impl World {
     /// Starts an instance; its output goes to files.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> Instance {
         let (out, log) = (self.path(&format!("{name}.json")), self.path(&format!("{name}.log")));
+        // an earlier instance of that name wrote there, and output is appended
+        for file in [&out, &log] {
+            let _ = std::fs::remove_file(file);
+        }
         let process = Process::spawn(&mut self.command(arguments), Output::Files { stdout: &out, stderr: &log });
         Instance { process: process.expect("the program starts"), out, log }
     }
