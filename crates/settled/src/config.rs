@@ -4,6 +4,7 @@
 //! to the defaults here.
 
 mod check;
+mod url;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(crate) use check::ConfigError;
+pub(crate) use url::PostgresUrl;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Copies of a ledger on PostgreSQL, by its own tools, and the pgbench loop.
 
 use super::{Copies, refuse_used};
-use crate::config::Config;
+use crate::config::{Config, PostgresUrl};
+use crate::exit;
 use crate::wire;
 use anyhow::{Context, bail};
 use chrono::NaiveDate;
@@ -29,11 +30,25 @@ impl Tools {
         self.0.as_ref().map_or_else(|| Command::new(name), |folder| Command::new(folder.join(name)))
     }
 
-    fn run(&self, name: &str, arguments: &[&str]) -> anyhow::Result<()> {
-        let status = self.command(name).args(arguments).stdin(Stdio::null()).status();
-        let status = status.with_context(|| format!("{name} cannot be started; name its folder with --pg-bin"))?;
-        if status.success() { Ok(()) } else { bail!("{name} ended with {status}") }
+    /// The tool, and the URL for its command line: the password goes by the environment, which only its owner can read.
+    fn on(&self, name: &str, url: &str) -> anyhow::Result<(Command, String)> {
+        let url = PostgresUrl::parse(url).context("database.url is not a PostgreSQL URL that the tools would understand")?;
+        let mut command = self.command(name);
+        command.envs(url.password().map(|password| ("PGPASSWORD", password))).stdin(Stdio::null());
+        Ok((command, url.without_password()))
     }
+
+    /// `createdb` and `dropdb`, which connect to a database that they neither make nor drop.
+    fn beside(&self, name: &str, maintenance: &str) -> anyhow::Result<Command> {
+        let (mut command, url) = self.on(name, maintenance)?;
+        command.args(["--maintenance-db", &url]);
+        Ok(command)
+    }
+}
+
+fn run(name: &str, mut command: Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("{name} cannot be started; name its folder with --pg-bin"))?;
+    if status.success() { Ok(()) } else { bail!("{name} ended with {status}") }
 }
 
 /// Databases beside the configured one, made from it as their template.
@@ -70,21 +85,25 @@ impl Copies for PostgresCopies {
         let (server, base, parameters) = self.parts()?;
         let name = format!("{base}_bench{}", self.made);
         let maintenance = format!("{server}/postgres{parameters}");
-        self.tools.run("createdb", &["--maintenance-db", &maintenance, "--template", base, &name])?;
+        let mut createdb = self.tools.beside("createdb", &maintenance)?;
+        createdb.args(["--template", base, &name]);
+        run("createdb", createdb)?;
         Ok(format!("{server}/{name}{parameters}"))
     }
 
     fn drop_copy(&mut self, _url: &str) -> anyhow::Result<()> {
         let (server, base, parameters) = self.parts()?;
         let (name, maintenance) = (format!("{base}_bench{}", self.made), format!("{server}/postgres{parameters}"));
-        self.tools.run("dropdb", &["--force", "--maintenance-db", &maintenance, &name])
+        let mut dropdb = self.tools.beside("dropdb", &maintenance)?;
+        dropdb.args(["--force", &name]);
+        run("dropdb", dropdb)
     }
 }
 
 /// Claims everything, then lets pgbench settle batch by batch. `None` where there is no pgbench. Returns batches and seconds.
 pub(super) async fn pgbench_loop(url: &str, config: &Config, tools: &Tools, clients: u32) -> anyhow::Result<Option<(u64, f64)>> {
     if tools.command("pgbench").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("no pgbench on the PATH: no loop to compare with (name its folder with --pg-bin)");
+        exit::tell("no pgbench on the PATH: no loop to compare with (name its folder with --pg-bin)");
         return Ok(None);
     }
     let options = OpenOptions { url: url.to_owned(), ..wire::open_options(config) };
@@ -95,14 +114,13 @@ pub(super) async fn pgbench_loop(url: &str, config: &Config, tools: &Tools, clie
     let script = tempfile::NamedTempFile::new()?;
     std::fs::write(script.path(), ledger::postgres::pgbench_script(stamp, run))?;
     let each = batches.len() / clients as usize;
-    let output = tools
-        .command("pgbench")
+    let (mut pgbench, url) = tools.on("pgbench", url)?;
+    let output = pgbench
         .args(["--no-vacuum", "--protocol=prepared", "--client", &clients.to_string(), "--jobs", "1"])
         .args(["--transactions", &each.to_string(), "--define", "n=0", "--define", &format!("base={}", first - 1)])
         .args(["--define", &format!("clients={clients}"), "--file"])
         .arg(script.path())
         .arg(url)
-        .stdin(Stdio::null())
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let tps = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse::<f64>().ok());
@@ -134,4 +152,22 @@ async fn claim_everything(ledger: &dyn Ledger) -> anyhow::Result<(Stamp, RunId, 
         }
     }
     Ok((stamp, run, batches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    /// A command line is shown to every user of the machine.
+    #[test]
+    fn no_tool_gets_the_password_as_an_argument() {
+        let tools = Tools::in_folder(None);
+        let command = tools.beside("createdb", "postgres://me:s%21cret@db/postgres?sslmode=require").expect("a URL");
+        let arguments: Vec<_> = command.get_args().collect();
+        assert_eq!(arguments, ["--maintenance-db", "postgres://me@db/postgres?sslmode=require"]);
+        let environment: Vec<_> = command.get_envs().collect();
+        assert_eq!(environment, [(OsStr::new("PGPASSWORD"), Some(OsStr::new("s!cret")))]);
+        assert!(tools.on("pgbench", "postgres://me:sec?ret@db/x").is_err(), "rather not at all");
+    }
 }
