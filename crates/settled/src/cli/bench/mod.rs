@@ -12,8 +12,9 @@ use crate::output::{self, say};
 use anyhow::{Context, bail};
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 /// Measure settling on this machine
 #[derive(Debug, clap::Args)]
@@ -90,7 +91,7 @@ impl Bench {
             let baseline =
                 if is_postgres { self.loop_of(*instances, copies.as_mut(), config, &tools, &mut arms).await? } else { None };
             for k in &self.k {
-                let arm = measure(copies.as_mut(), *instances, *k)?;
+                let arm = on_copy(copies.as_mut(), async |url| measure(url, *instances, *k)).await?;
                 let reference = baseline.or(arms.first().map(|arm: &Arm| arm.batches_per_second));
                 arms.push(arm.beside(reference));
             }
@@ -129,10 +130,8 @@ impl Bench {
         tools: &postgres::Tools,
         arms: &mut Vec<Arm>,
     ) -> anyhow::Result<Option<f64>> {
-        let url = copies.copy()?;
-        let measured = postgres::pgbench_loop(&url, config, tools, clients).await;
-        copies.drop_copy(&url)?;
-        let Some((batches, seconds)) = measured? else {
+        let measured = on_copy(copies, async |url| postgres::pgbench_loop(url, config, tools, clients).await).await?;
+        let Some((batches, seconds)) = measured else {
             return Ok(None);
         };
         let arm = Arm { ratio: 1.0, ..arm("pgbench loop", clients, 1, batches, seconds) };
@@ -140,6 +139,15 @@ impl Bench {
         arms.push(arm);
         Ok(Some(rate))
     }
+}
+
+/// Measures on a copy, which is dropped whatever comes of it.
+async fn on_copy<T>(copies: &mut dyn Copies, measure: impl AsyncFnOnce(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let url = copies.copy()?;
+    let measured = measure(&url).await;
+    let dropped = copies.drop_copy(&url);
+    let measured = measured?;
+    dropped.map(|()| measured)
 }
 
 /// This program on another ledger, with the rest of the configuration as it is.
@@ -150,25 +158,42 @@ fn this_program(url: &str) -> anyhow::Result<Command> {
 }
 
 /// The slowest instance's own time counts: starting a process is not settling.
-fn measure(copies: &mut dyn Copies, instances: u32, k: u32) -> anyhow::Result<Arm> {
-    let url = copies.copy()?;
+fn measure(url: &str, instances: u32, k: u32) -> anyhow::Result<Arm> {
     let start = |_| {
-        let mut run = this_program(&url)?;
+        let mut run = this_program(url)?;
         run.args(["run", "--json", "--business-date", "9999-01-01", "--allow-future"]);
         run.env("SETTLED__WORKER__BATCHES_PER_TRANSACTION", k.to_string());
-        Ok(run.stdout(Stdio::piped()).spawn()?)
+        Ok(Running(run.stdout(Stdio::piped()).spawn()?))
     };
     let running = (0..instances).map(start).collect::<anyhow::Result<Vec<_>>>()?;
     let (mut batches, mut slowest_ms) = (0, 0);
     for instance in running {
-        let output = instance.wait_with_output()?;
-        let did: Did =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("an instance ended with {}", output.status))?;
+        let did = instance.did()?;
         batches += did.batches_settled;
         slowest_ms = slowest_ms.max(did.duration_ms);
     }
-    copies.drop_copy(&url)?;
     Ok(arm("settled", instances, k, batches, std::time::Duration::from_millis(slowest_ms).as_secs_f64()))
+}
+
+/// A worker process. Dropping it ends it: when one fails, its siblings must not settle on alone.
+struct Running(Child);
+
+impl Running {
+    /// Waits for its end.
+    fn did(mut self) -> anyhow::Result<Did> {
+        let mut printed = String::new();
+        self.0.stdout.take().context("its output")?.read_to_string(&mut printed)?;
+        let status = self.0.wait()?;
+        serde_json::from_str(&printed).with_context(|| format!("an instance ended with {status}"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // one that has ended is as good
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a rate, not money")]
@@ -210,4 +235,50 @@ fn refuse_used(batches: u64) -> Result<(), ConfigError> {
     Err(ConfigError(format!(
         "the ledger of database.url has {batches} batches; bench fills a ledger with invented ones: name an empty database"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted {
+        made: u32,
+        dropped: u32,
+    }
+
+    impl Copies for Counted {
+        fn base(&self) -> &'static str {
+            "sqlite:nowhere"
+        }
+
+        fn copy(&mut self) -> anyhow::Result<String> {
+            self.made += 1;
+            Ok("sqlite:nowhere".to_owned())
+        }
+
+        fn drop_copy(&mut self, _url: &str) -> anyhow::Result<()> {
+            self.dropped += 1;
+            Ok(())
+        }
+    }
+
+    /// The program that is started here is this test, which settles nothing.
+    #[tokio::test]
+    async fn a_copy_is_dropped_when_an_instance_fails() {
+        let mut copies = Counted::default();
+        let failed = on_copy(&mut copies, async |url| measure(url, 2, 1)).await;
+        let told = failed.map(|arm| arm.batches).expect_err("no report").to_string();
+        assert!(told.starts_with("an instance ended with "), "{told}");
+        assert_eq!((copies.made, copies.dropped), (1, 1));
+    }
+
+    #[test]
+    fn a_dropped_instance_is_gone() {
+        let running = Running(Command::new("sleep").arg("600").spawn().expect("sleep starts"));
+        let process = Path::new("/proc").join(running.0.id().to_string());
+        assert!(process.exists());
+        drop(running);
+        assert!(!process.exists());
+    }
 }

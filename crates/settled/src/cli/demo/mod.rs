@@ -73,7 +73,7 @@ fn config(folder: &Path) -> Config {
     let mut config = Config::default();
     config.database.url = format!("sqlite:{}", folder.join("demo.db").display());
     config.lease.ttl_ms = u64::try_from(TTL.as_millis()).unwrap_or(u64::MAX);
-    // Few batches a unit, one a transaction: so that there is something left to take over.
+    // Few units, and few batches a transaction: so that there is something left to take over.
     config.worker.partitions = 4;
     config.worker.batches_per_transaction = 4;
     config
