@@ -110,7 +110,22 @@ impl Because {
     }
 }
 
-/// The login name, for the audit log.
+/// Who is at the keyboard, for the audit log: `alice (uid 1000)`. The name is a claim, taken from the environment, which anyone
+/// can set; the user id is what the system says, and behind `sudo` it is root's.
 fn login() -> String {
-    ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok()).unwrap_or_else(|| "unknown".to_owned())
+    let name = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    format!("{} (uid {})", name.as_deref().unwrap_or("unknown"), rustix::process::getuid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name alone would be what the environment says.
+    #[test]
+    fn the_audit_log_has_the_real_user_id() {
+        let status = std::fs::read_to_string("/proc/self/status").expect("proc(5)");
+        let real = status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().next());
+        assert!(login().ends_with(&format!(" (uid {})", real.expect("a user id"))), "{}", login());
+    }
 }
