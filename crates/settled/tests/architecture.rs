@@ -112,14 +112,22 @@ fn no_provider_is_named_in_code() {
             line.expect("every profile has it").trim().trim_matches('"').to_lowercase()
         };
         let (format, source) = (value("format"), value("source"));
-        if format == "csv" { providers.insert(source) } else { formats.insert(source) };
+        if format == "csv" {
+            providers.insert(source)
+        } else {
+            formats.insert(source)
+        };
     }
     providers.retain(|provider| !formats.contains(provider));
     assert!(!providers.is_empty(), "the profiles have moved");
     for file in product() {
         let text = file.text.to_lowercase();
         for provider in &providers {
-            assert!(!text.contains(provider.as_str()), "{} names {provider}: what is special about it is in its profile", file.path);
+            assert!(
+                !text.contains(provider.as_str()),
+                "{} names {provider}: what is special about it is in its profile",
+                file.path
+            );
         }
     }
 }
@@ -129,7 +137,8 @@ fn no_provider_is_named_in_code() {
 fn nothing_switches_the_fence_off() {
     let says_off = |word: &str| {
         let word = word.to_lowercase();
-        let off = ["no", "non", "skip", "without", "disable", "disabled", "enable", "enabled", "off", "ignore", "bypass", "unsafe"];
+        let off =
+            ["no", "non", "skip", "without", "disable", "disabled", "enable", "enabled", "off", "ignore", "bypass", "unsafe"];
         let parts: Vec<_> = word.split('_').collect();
         let fence = parts.iter().any(|part| part.starts_with("fenc"));
         word.contains("unfenced") || word.contains("nofenc") || (fence && parts.iter().any(|part| off.contains(part)))

@@ -56,8 +56,11 @@ const FAULTS: &[(&str, &str)] = &[
 fn every_fault_has_a_test() {
     let mut tests = files("crates", &[".rs"]);
     tests.retain(|file| !file.path.ends_with("tests/faults.rs") && tested(file).is_some());
-    let untested: Vec<_> =
-        FAULTS.iter().filter(|(tag, _)| !tests.iter().any(|file| says(file, tag))).map(|(tag, must)| format!("{tag}: {must}")).collect();
+    let untested: Vec<_> = FAULTS
+        .iter()
+        .filter(|(tag, _)| !tests.iter().any(|file| says(file, tag)))
+        .map(|(tag, must)| format!("{tag}: {must}"))
+        .collect();
     assert!(untested.is_empty(), "no test says\n{}", untested.join("\n"));
 }
 

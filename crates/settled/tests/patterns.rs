@@ -132,7 +132,11 @@ fn crate_name(file: &str) -> String {
 fn dependencies(code: &str) -> String {
     let manifest = read("Cargo.toml");
     let section = manifest.split("[workspace.dependencies]\n").nth(1).and_then(|rest| rest.split("\n[").next()).expect("it");
-    let names = section.lines().filter_map(|line| line.split_once(" = ")).filter(|(_, what)| !what.contains("path =")).map(|(name, _)| name);
+    let names = section
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .filter(|(_, what)| !what.contains("path ="))
+        .map(|(name, _)| name);
     let code: Vec<_> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let named = |name: &str| {
         let path = format!("{}::", name.replace('-', "_"));
@@ -146,8 +150,14 @@ fn check(workspace: &Path) {
     let target: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder").to_owned();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
+    // build scripts of others look at what cargo says of this package, and would be built anew, here and there in turn
+    let of_this_package =
+        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "OUT_DIR"].iter().any(|p| name.starts_with(p));
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(|name| of_this_package(name)) {
+        command.env_remove(name);
+    }
     // what the linter has checked before is used again
-    command.args(["check", "--workspace", "--offline", "--quiet", "--target-dir"]).arg(target).current_dir(workspace);
+    command.args(["check", "--workspace", "--offline", "--target-dir"]).arg(target).current_dir(workspace);
     let output = command.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -41,6 +41,15 @@ fn main() -> ExitCode {
 }
 
 /// The cargo that runs us, or the one of the PATH.
+///
+/// Not told what cargo told us of this package: build scripts of dependencies look at it, and everything behind them would be built
+/// anew, by `cargo test` and by `cargo xtask test` in turn.
 fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|of_this_package| name.starts_with(of_this_package)) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }

@@ -1,18 +1,62 @@
-//! `cargo xtask nightly`: the tests that take longer than a developer waits.
+//! `cargo xtask nightly`: the tests that take longer than a developer waits, optimised.
+//!
+//! Three ways to look wider than `cargo xtask test`: tests that read `SETTLED_NIGHTLY` take larger books and more instants, property
+//! tests try more cases, and the fuzz targets of the readers run where `cargo-fuzz` is installed.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::Path,
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, ensure};
 
 use crate::test;
+
+/// Told to the tests.
+const NIGHTLY_ENV: &str = "SETTLED_NIGHTLY";
+/// Instead of 256.
+const CASES: &str = "20000";
+/// The targets of `crates/intake/fuzz`.
+const FUZZ_TARGETS: [&str; 4] = ["csv_profile", "nacha", "ndjson", "profile"];
 
 /// Arguments of `cargo xtask nightly`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// How long each fuzz target runs, in seconds; 0: not at all.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    fuzz_s: u32,
     /// Passed on to `cargo test`.
     #[arg(last = true)]
     cargo_args: Vec<OsString>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    // long tests look for this and are ignored without it
-    test::with_servers(&args.cargo_args, &["--release"], &[("SETTLED_NIGHTLY", "1")])
+    let code = test::with_servers(&args.cargo_args, &["--release"], &[(NIGHTLY_ENV, "1"), ("PROPTEST_CASES", CASES)])?;
+    if code == ExitCode::SUCCESS && args.fuzz_s > 0 {
+        fuzz(args.fuzz_s)?;
+    }
+    Ok(code)
+}
+
+/// Needs a nightly compiler as well, which rustup finds by `+nightly`.
+fn fuzz(seconds: u32) -> anyhow::Result<()> {
+    let readers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../intake");
+    // rustup's proxy, not the compiler that runs us: only the proxy knows `+nightly`
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN").arg("+nightly").args(arguments).current_dir(&readers);
+        command
+    };
+    if !cargo(&["fuzz", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        println!("the fuzz targets are left out: they need cargo-fuzz and a nightly compiler");
+        return Ok(());
+    }
+    for target in FUZZ_TARGETS {
+        println!("fuzzing {target} for {seconds} s");
+        let limit = format!("-max_total_time={seconds}");
+        let status = cargo(&["fuzz", "run", target, "--", &limit]).status().context("starting cargo fuzz")?;
+        ensure!(status.success(), "the fuzz target {target} found something: {status}");
+    }
+    Ok(())
 }

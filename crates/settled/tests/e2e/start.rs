@@ -1,6 +1,6 @@
 //! Instances that start together: R12 (they migrate together), R3 (they launch one run together); and files that come late: R16.
 
-use crate::world::{Instance, World, number, on_both};
+use crate::world::{Instance, World, number, on_both, wider};
 use lab::trials::Suite;
 
 pub(crate) fn add(suite: Suite) -> Suite {
@@ -28,8 +28,8 @@ fn late_files(world: &World) {
     let files: Vec<_> =
         (1..=12).map(|n| world.file(&format!("{n}.csv"), intake::sample::canonical(4, 3, day(n), u64::from(n)))).collect();
     let mut settled = 0;
-    for file in &files {
-        let mut closing = world.start("closing", &["run", "--json", "--business-date", "2026-02-01"]);
+    for (n, file) in files.iter().enumerate() {
+        let mut closing = world.start(&format!("closing{n}"), &["run", "--json", "--business-date", "2026-02-01"]);
         world.import(file, "canonical-csv");
         settled += number(&closing.end_well(), "batches_settled");
     }
@@ -40,10 +40,11 @@ fn late_files(world: &World) {
 }
 
 fn twenty_runs(world: &World) {
-    world.import_sample(200, 2);
+    let batches = wider(200);
+    world.import_sample(batches, 2);
     let mut instances = start_many(world, 20, &["run", "--json", "--business-date", "2026-02-01"]);
     let did: Vec<_> = instances.iter_mut().map(Instance::end_well).collect();
     assert!(did.iter().all(|one| one["run_id"] == did[0]["run_id"]), "one run: {did:?}");
-    assert_eq!(did.iter().map(|one| number(one, "batches_settled")).sum::<u64>(), 200, "each once: {did:?}");
-    world.assert_all_settled(200);
+    assert_eq!(did.iter().map(|one| number(one, "batches_settled")).sum::<u64>(), u64::from(batches), "each once: {did:?}");
+    world.assert_all_settled(batches.into());
 }

@@ -4,7 +4,7 @@
 //! loses its claim, wakes, goes on), R4 (rows claimed by the dead), M13 (killed between every pair of steps), L23 (one that lost
 //! stops at the first refusal and reports it).
 
-use crate::world::{Engine, Instance, TTL_MS, World, number, on_both};
+use crate::world::{Engine, Instance, TTL_MS, World, nightly, number, on_both};
 use chrono::{DateTime, Utc};
 use domain::step::Step;
 use lab::trials::Suite;
@@ -50,6 +50,13 @@ pub(crate) fn add(mut suite: Suite) -> Suite {
         });
         suite = on_both(suite, &format!("M13 R4 SIGKILL at {step}"), move |world, _| killed(world, step));
     }
+    for step in [Step::BatchesClaimed, Step::BeforeSettleTx, Step::InsideSettleTx, Step::Settled] {
+        for nth in (2..=7).filter(|_| nightly()) {
+            suite = on_both(suite, &format!("M13 SIGKILL at {step}, the {nth}. time"), move |world, _| {
+                killed_later(world, step, nth)
+            });
+        }
+    }
     suite
 }
 
@@ -83,12 +90,29 @@ fn frozen_and_woken(world: &World, engine: Engine, step: Step) {
     let settled: u64 = [&a_did, &b_did, &c_did].iter().map(|did| number(did, "batches_settled")).sum();
     assert_eq!(settled, BATCHES, "each once: {a_did} {b_did} {c_did}");
     world.assert_all_settled(BATCHES);
+    for (instance, did) in [(&a, &a_did), (&b, &b_did), (&c, &c_did)] {
+        assert_eq!(stamped(&world, instance), number(did, "batches_settled"), "the ledger says otherwise than {did}");
+    }
     judge(meets(step, engine), &world, &a, number(&a_did, "fenced"));
     if engine == Engine::Postgres
         && matches!(meets(step, engine), Meets::RefusedAtRegister | Meets::RefusedAtSettle | Meets::ItsDeadline)
     {
         assert_takeover_in_time(&a, &[&b, &c]);
     }
+}
+
+/// Batches that the ledger says this instance settled. One that never came to a run settled none.
+fn stamped(world: &World, instance: &Instance) -> u64 {
+    let joined = instance.events().into_iter().find(|event| event["message"] == "run opened or joined");
+    let Some(joined) = joined else { return 0 };
+    let holder = &joined["holder.id"];
+    assert!(holder.is_string(), "{joined}");
+    let by_it = |batch: &u64| {
+        let shown = world.json(&["batch", "show", &batch.to_string(), "--json"]);
+        assert_eq!(shown["state"], "settled");
+        shown["stamp"]["holder"] == *holder
+    };
+    (1..=BATCHES).filter(by_it).count() as u64
 }
 
 fn judge(meets: Meets, world: &World, a: &Instance, fenced: u64) {
@@ -124,7 +148,7 @@ fn assert_takeover_in_time(a: &Instance, others: &[&Instance]) {
         instance.events().into_iter().filter(|event| event["message"].as_str().is_some_and(|m| m.starts_with("registered")))
     };
     let unit_of = |event: &serde_json::Value| event["unit"].as_i64();
-    let a_unit = of(a).last().as_ref().and_then(unit_of);
+    let a_unit = of(a).next_back().as_ref().and_then(unit_of);
     let mut takeovers: Vec<DateTime<Utc>> = others
         .iter()
         .flat_map(|other| of(other))
@@ -147,14 +171,30 @@ fn killed(world: &World, step: Step) {
     assert_eq!(code, -1, "killed: {}", a.log());
     let (mut b, mut c) = (world.start("b", &["run", "--json"]), world.start("c", &["run", "--json"]));
     let (b_did, c_did) = (b.end_well(), c.end_well());
-    let settled = number(&b_did, "batches_settled") + number(&c_did, "batches_settled");
-    // What A committed before it died stays settled; the others do the rest, once.
-    let by_a = match step {
-        Step::Settled => 1,
-        Step::BeforeRelease => BATCHES - settled,
-        _ => 0,
-    };
-    assert_eq!(settled + by_a, BATCHES, "{b_did} {c_did}");
     world.assert_all_settled(BATCHES);
+    // What A committed before it died stays settled; the others do the rest, once.
+    let by_a = stamped(&world, &a);
+    match step {
+        Step::Settled => assert_eq!(by_a, 1),
+        // all of its unit
+        Step::BeforeRelease => assert!((1..BATCHES).contains(&by_a), "{by_a} by A"),
+        _ => assert_eq!(by_a, 0),
+    }
+    for (other, did) in [(&b, &b_did), (&c, &c_did)] {
+        assert_eq!(stamped(&world, other), number(did, "batches_settled"), "{did}");
+    }
+    assert_eq!(by_a + stamped(&world, &b) + stamped(&world, &c), BATCHES, "each by one of them: {b_did} {c_did}");
     assert!(world.rejections().is_empty(), "the dead write nothing");
+}
+
+/// As [`killed`], with some of its work committed before.
+fn killed_later(world: &World, step: Step, nth: u32) {
+    let world = small_steps(world);
+    world.import_sample(u32::try_from(BATCHES).expect("few"), 5);
+    let (code, _) = world.start("a", &["run", "--json", "--signal-at", &format!("{step}=kill@{nth}")]).end();
+    assert_eq!(code, -1, "killed");
+    let by_a = u64::from(if step == Step::Settled { nth } else { nth - 1 });
+    let did = world.json(&["run", "--json"]);
+    assert_eq!(number(&did, "batches_settled") + by_a, BATCHES, "{did}");
+    world.assert_all_settled(BATCHES);
 }
