@@ -218,6 +218,16 @@ fn files_are_short_and_finished() {
     }
 }
 
+/// The path of a program that runs names another file, or none, once cargo has built it anew: `/proc/self/exe` is the running one.
+#[test]
+fn a_test_that_starts_itself_starts_the_running_file() {
+    let mut tests = files("crates", &[".rs"]);
+    tests.retain(|file| file.path.contains("/tests/") && !file.path.ends_with("/architecture.rs"));
+    for file in &tests {
+        refuse(file, "starts what is built, not what runs", |code| words(code).any(|word| word == "current_exe"));
+    }
+}
+
 #[test]
 fn migrations_read_like_prose() {
     for file in files("migrations", &[".sql"]) {

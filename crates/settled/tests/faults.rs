@@ -1,11 +1,12 @@
 //! Faults that were seen elsewhere, by tag: what must be, and that a test here says so.
 //!
-//! A tag counts as tested where the name or the doc comment of a test has it: `r12_ten_processes…`, `/// M17: …`, or the title of
-//! a test on a server, `"R1 SIGSTOP at …"`.
+//! A tag counts as tested where a function of a test is named after it (`r12_ten_processes…`), where the doc comment directly above
+//! one has it (`/// M11: …`), or the title that a test is added to its suite with (`"R1 SIGSTOP at …"`). A mention elsewhere, in the
+//! head of a file, a message or a comment, is none.
 
 mod repository;
 
-use repository::{Text, files, words};
+use repository::{files, words};
 
 const FAULTS: &[(&str, &str)] = &[
     // leases and fencing
@@ -55,30 +56,90 @@ const FAULTS: &[(&str, &str)] = &[
 #[test]
 fn every_fault_has_a_test() {
     let mut tests = files("crates", &[".rs"]);
-    tests.retain(|file| !file.path.ends_with("tests/faults.rs") && tested(file).is_some());
+    tests.retain(|file| !file.path.ends_with("tests/faults.rs"));
+    let sayings: Vec<_> = tests.iter().filter_map(|file| tested(&file.path, &file.text)).flat_map(sayings).collect();
     let untested: Vec<_> = FAULTS
         .iter()
-        .filter(|(tag, _)| !tests.iter().any(|file| says(file, tag)))
+        .filter(|(tag, _)| !sayings.iter().any(|saying| has(saying, tag)))
         .map(|(tag, must)| format!("{tag}: {must}"))
         .collect();
     assert!(untested.is_empty(), "no test says\n{}", untested.join("\n"));
 }
 
 /// The part of a file that is tests.
-fn tested(file: &Text) -> Option<&str> {
-    if file.path.contains("/tests/") || file.path.ends_with("/src/sqlite/cancel.rs") {
-        return Some(&file.text);
+fn tested<'a>(path: &str, text: &'a str) -> Option<&'a str> {
+    if path.contains("/tests/") || path.ends_with("/src/sqlite/cancel.rs") {
+        return Some(text);
     }
-    file.text.find("#[cfg(test)]\nmod tests").map(|at| &file.text[at..])
+    text.find("#[cfg(test)]\nmod tests").map(|at| &text[at..])
 }
 
-/// In the name of a function, in a doc comment, or in a title.
-fn says(file: &Text, tag: &str) -> bool {
+/// What tests are called and say of themselves.
+fn sayings(text: &str) -> Vec<&str> {
+    let (mut said, mut doc) = (Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("///") {
+            doc.push(line);
+        } else if let Some(name) = function(line) {
+            said.append(&mut doc);
+            said.push(name);
+        } else if !line.starts_with("#[") {
+            doc.clear();
+        }
+    }
+    for add in [".plain(", ".with_postgres(", "on_both("] {
+        said.extend(text.split(add).skip(1).filter_map(title));
+    }
+    for cases in text.split("CASES: &[Case] = &[\n").skip(1) {
+        let lines = cases.lines().map(str::trim_start).take_while(|line| !line.starts_with(']'));
+        said.extend(lines.filter_map(|line| title(line.strip_prefix('(')?)));
+    }
+    said
+}
+
+/// The name of the function that begins on this line.
+fn function(line: &str) -> Option<&str> {
+    let line =
+        ["pub(crate) ", "pub(super) ", "pub ", "async "].iter().fold(line, |line, word| line.strip_prefix(word).unwrap_or(line));
+    words(line.strip_prefix("fn ")?).next()
+}
+
+/// The literal that arguments begin with, after the suite and before what is put into it.
+fn title(arguments: &str) -> Option<&str> {
+    let [before, literal, ..] = arguments.splitn(3, '"').collect::<Vec<_>>()[..] else { return None };
+    let before: String = before.split_whitespace().collect();
+    ["", "suite,", "&format!(", "suite,&format!("].contains(&before.as_str()).then_some(literal)
+}
+
+/// A name has its tag between underscores, a text as a word.
+fn has(saying: &str, tag: &str) -> bool {
     let lower = tag.to_lowercase();
-    tested(file).unwrap_or_default().lines().map(str::trim_start).any(|line| {
-        let name = line.split_once("fn ").and_then(|(_, rest)| words(rest).next());
-        let named = name.is_some_and(|name| name.split('_').any(|part| part == lower));
-        let told = line.starts_with("///") || line.starts_with("//!") || line.contains('"');
-        named || (told && words(line).any(|word| word == tag))
-    })
+    saying.split('_').any(|part| part == lower) || words(saying).any(|word| word == tag)
+}
+
+#[test]
+fn only_tests_speak_for_a_tag() {
+    let text = r#"
+        //! L1 in the head of a file
+        /// L2 of a constant
+        const X: &str = "L3 in a literal";
+        /// L4 above a test
+        #[tokio::test]
+        async fn r5_something_else() {
+            assert!(true, "L6 in a message"); // L7 in a comment
+        }
+        // fn l8_is_commented_out() {}
+        let suite = on_both(suite, "L9 a title", story);
+        suite = on_both(suite, &format!("L10 at {step}"), story);
+        suite.plain(
+            "L11 on a line of its own", story).with_postgres("L12 too", story)
+        pub(crate) const CASES: &[Case] = &[
+            ("a case (L13)", case),
+        ];
+        other(("L14", case));
+    "#;
+    let said = sayings(text);
+    let found: Vec<_> = (1..=14).filter(|n| said.iter().any(|saying| has(saying, &format!("L{n}")))).collect();
+    assert_eq!(found, [4, 9, 10, 11, 12, 13], "{said:?}");
+    assert!(said.iter().any(|saying| has(saying, "R5")));
 }

@@ -65,6 +65,7 @@ fn small_steps(world: &World) -> World {
     world.with(&[("SETTLED__WORKER__PARTITIONS", "2"), ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "1")])
 }
 
+/// R1, R4, L23: whoever was frozen meets exactly what the table says, stops at the first refusal, and goes on to the end of the run.
 fn frozen_and_woken(world: &World, engine: Engine, step: Step) {
     let world = small_steps(world);
     world.import_sample(u32::try_from(BATCHES).expect("few"), 5);
