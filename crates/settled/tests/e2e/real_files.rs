@@ -1,12 +1,13 @@
 //! Real settlement files, with facts that were counted independently. They are not part of this project: the tests read the
 //! folder that `SETTLED_REAL_FILES` names, and are ignored without it.
 
-use crate::world::{Engine, World, number, on_both};
+use crate::world::{Engine, Instance, World, number, on_both};
 use lab::Error;
 use lab::trials::Suite;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const FOLDER: &str = "SETTLED_REAL_FILES";
 
@@ -72,17 +73,36 @@ fn assert_totals(report: &Value, minor: i64) {
     assert_eq!(report["totals"], json!([{ "currency": "USD", "debits_minor": minor, "credits_minor": minor }]));
 }
 
+/// M5: no process of ours needs more, however large the file.
+const MOST_MEMORY_BYTES: u64 = 256 << 20;
+
+/// Waits for its end, on the way looking at its memory.
+fn end_small(what: &str, instance: &mut Instance) -> Value {
+    let begun = Instant::now();
+    let did = instance.end_well();
+    let peak = instance.process.peak_rss_bytes();
+    println!("{what}: {} ms, {} MiB at most", begun.elapsed().as_millis(), peak >> 20);
+    // 0: it was never looked at
+    assert!((1..MOST_MEMORY_BYTES).contains(&peak), "{what}: {peak} bytes of memory");
+    did
+}
+
+fn import_small(world: &World, file: &Path) -> Value {
+    let file = file.to_str().expect("UTF-8");
+    end_small("import", &mut world.start("import", &["import", file, "--profile", "nacha", "--json"]))
+}
+
 const LARGE_MINOR: i64 = 250_616_998_766;
 
 fn large_nacha(world: &World, engine: Engine) {
     let world = world.with(&[("SETTLED__LEASE__TTL_MS", "10000")]);
     let instances = if engine == Engine::Postgres { 3 } else { 2 };
-    let imported = world.import(&real("nacha_2500_batches_502499_entries.ach.gz"), "nacha");
+    let imported = import_small(&world, &real("nacha_2500_batches_502499_entries.ach.gz"));
     assert_eq!(imported["items_accepted"], 502_499);
     settle_with(&world, instances, 2_500);
     assert_totals(&world.assert_all_settled(2_500), LARGE_MINOR);
     // M17: tomorrow's file has the same batch numbers and is another file.
-    let tomorrow = world.import(&a_day_later(&world), "nacha");
+    let tomorrow = import_small(&world, &a_day_later(&world));
     assert_eq!((&tomorrow["items_accepted"], &tomorrow["items_duplicate"]), (&json!(502_499), &json!(0)));
     settle_with(&world, instances, 2_500);
     assert_totals(&world.assert_all_settled(5_000), 2 * LARGE_MINOR);
@@ -92,7 +112,7 @@ fn settle_with(world: &World, instances: usize, batches: u64) {
     let mut running: Vec<_> = (0..instances).map(|i| world.start(&format!("large{i}"), &["run", "--json"])).collect();
     let mut settled = Vec::new();
     for instance in &mut running {
-        let did = instance.end_well();
+        let did = end_small("run", instance);
         settled.push(number(&did, "batches_settled"));
         assert_eq!(number(&did, "fenced"), 0);
         assert!(!instance.log().contains("lost:"), "a lease was lost: {}", instance.log());
