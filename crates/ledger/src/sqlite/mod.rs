@@ -1,11 +1,11 @@
 //! The ledger in one SQLite file, for processes of one host and one local disk.
 //!
 //! SQLite has one writer. That makes the lesson short: where PostgreSQL locks rows (`FOR UPDATE`, `FOR SHARE`, `SKIP LOCKED`)
-//! there is nothing here, because `BEGIN IMMEDIATE` has locked everything. Every write transaction goes through [`gate`] first;
+//! there is nothing here, because `BEGIN IMMEDIATE` has locked everything. Every write transaction goes through `gate.rs` first;
 //! reads take a snapshot of the WAL and wait for nobody. Lock order: the gate, then a connection of the pool, then the file.
 //!
 //! The clock is the host's: SQLite has no other. The limits of a transaction are ignored, because there is no server to end a
-//! frozen client (what happens then is written in [`gate`]). Arrays travel as JSON and are spread by `json_each`.
+//! frozen client (what happens then is written in `gate.rs`). Arrays travel as JSON and are spread by `json_each`.
 
 #[cfg(test)]
 mod cancel;
