@@ -7,7 +7,7 @@ use lab::trials::Suite;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const FOLDER: &str = "SETTLED_REAL_FILES";
 
@@ -75,21 +75,35 @@ fn assert_totals(report: &Value, minor: i64) {
 
 /// M5: no process of ours needs more, however large the file.
 const MOST_MEMORY_BYTES: u64 = 256 << 20;
+/// Longer than any of them takes.
+const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits for its end, on the way looking at its memory.
-fn end_small(what: &str, instance: &mut Instance) -> Value {
+/// Waits for the end of all of them, and looks at their memory on the way: the kernel forgets it when a process ends.
+fn end_small(what: &str, instances: &mut [Instance]) -> Vec<Value> {
     let begun = Instant::now();
-    let did = instance.end_well();
-    let peak = instance.process.peak_rss_bytes();
-    println!("{what}: {} ms, {} MiB at most", begun.elapsed().as_millis(), peak >> 20);
-    // 0: it was never looked at
-    assert!((1..MOST_MEMORY_BYTES).contains(&peak), "{what}: {peak} bytes of memory");
-    did
+    let still_runs = |instance: &mut Instance| {
+        instance.process.peak_rss_bytes();
+        instance.process.ended().expect("a child").is_none()
+    };
+    while instances.iter_mut().map(still_runs).filter(|runs| *runs).count() > 0 {
+        assert!(begun.elapsed() < PATIENCE, "{what}: {}", instances[0].log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("{what}: {} ms", begun.elapsed().as_millis());
+    let end = |instance: &mut Instance| {
+        let (did, peak) = (instance.end_well(), instance.process.peak_rss_bytes());
+        println!("{what}: {} MiB at most", peak >> 20);
+        // 0: it was never looked at
+        assert!((1..MOST_MEMORY_BYTES).contains(&peak), "{what}: {peak} bytes of memory");
+        did
+    };
+    instances.iter_mut().map(end).collect()
 }
 
 fn import_small(world: &World, file: &Path) -> Value {
     let file = file.to_str().expect("UTF-8");
-    end_small("import", &mut world.start("import", &["import", file, "--profile", "nacha", "--json"]))
+    let import = world.start("import", &["import", file, "--profile", "nacha", "--json"]);
+    end_small("import", &mut [import]).remove(0)
 }
 
 const LARGE_MINOR: i64 = 250_616_998_766;
@@ -111,10 +125,10 @@ fn large_nacha(world: &World, engine: Engine) {
 fn settle_with(world: &World, instances: usize, batches: u64) {
     let mut running: Vec<_> = (0..instances).map(|i| world.start(&format!("large{i}"), &["run", "--json"])).collect();
     let mut settled = Vec::new();
-    for instance in &mut running {
-        let did = end_small("run", instance);
-        settled.push(number(&did, "batches_settled"));
-        assert_eq!(number(&did, "fenced"), 0);
+    let all_did = end_small("run", &mut running);
+    for (instance, did) in running.iter().zip(&all_did) {
+        settled.push(number(did, "batches_settled"));
+        assert_eq!(number(did, "fenced"), 0);
         assert!(!instance.log().contains("lost:"), "a lease was lost: {}", instance.log());
     }
     println!("batches settled by each instance: {settled:?}");
