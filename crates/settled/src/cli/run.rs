@@ -35,7 +35,7 @@ pub(super) struct Run {
     /// Print the outcome as JSON
     #[arg(long)]
     json: bool,
-    /// Stop or kill this process at a step of the protocol: STEP=stop|kill[@N]
+    /// Stop or kill this process at a step of the protocol: STEP=stop or STEP=kill, @N for the Nth time, #B with batch B in hand
     #[arg(long, value_name = "STEP=SIGNAL", hide = true)]
     signal_at: Option<SignalAt>,
 }
