@@ -60,7 +60,7 @@ CREATE UNIQUE INDEX settlement_batch_one_live ON settlement_batch (source, exter
 -- index only for a query that repeats its condition word for word.
 CREATE INDEX settlement_batch_due ON settlement_batch (unit, attempts, id) WHERE state IN ('pending', 'settling');
 -- The same for the row-lock guard, which knows no units.
-CREATE INDEX settlement_batch_pending ON settlement_batch (id) WHERE state = 'pending';
+CREATE INDEX settlement_batch_pending ON settlement_batch (attempts, id) WHERE state = 'pending';
 
 -- One currency of a batch: what was counted, what the source declared and binds, and what settles besides the lines.
 CREATE TABLE batch_total (

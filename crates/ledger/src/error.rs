@@ -11,6 +11,15 @@ pub enum LedgerError {
     /// the ledger's functions read it back before they return this.
     #[error("the database is unavailable: {0}")]
     Unavailable(#[source] sqlx::Error),
+    /// The database could not be reached at all.
+    #[error("{place} cannot be reached: {source}; is it there, and is database.url right?")]
+    Unreachable {
+        /// Host, port and database.
+        place: String,
+        /// What the driver said.
+        #[source]
+        source: sqlx::Error,
+    },
     /// The database gave up a transaction for its own reasons (deadlock, serialization, lock wait). Safe to repeat with the
     /// same keys.
     #[error("the database rolled the transaction back ({0}); it can be repeated")]
@@ -96,7 +105,7 @@ impl LedgerError {
     /// Whether it is about reaching the database, not about what was asked of it.
     #[must_use]
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, LedgerError::Unavailable(_))
+        matches!(self, LedgerError::Unavailable(_) | LedgerError::Unreachable { .. })
     }
 }
 

@@ -97,16 +97,24 @@ pub struct StoredTotal {
 
 /// The sentence for a batch that is already there with other content.
 #[must_use]
-pub fn difference(file: &str, summary: &BatchSummary, id: BatchId, stored: &[StoredTotal]) -> String {
+pub fn difference(file: &str, summary: &BatchSummary, id: BatchId, state: BatchState, stored: &[StoredTotal]) -> String {
     let new: Vec<String> = summary.totals.iter().map(describe_total).collect();
     let old: Vec<String> = stored.iter().map(describe_stored).collect();
     format!(
-        "{file}:{}: batch {:?} is already there as batch {id} with other content: the ledger has {}, the file {}; nothing was written. If the file corrects it, cancel batch {id} first (`settled batch cancel {id} --reason …`)",
+        "{file}:{}: batch {:?} is already there as batch {id} with other content: the ledger has {}, the file {}; nothing was written. {}",
         summary.first_line,
         summary.external_batch_id,
         list(&old),
         list(&new),
+        remedy(id, state),
     )
+}
+
+fn remedy(id: BatchId, state: BatchState) -> String {
+    match next(state, BatchEvent::Cancel) {
+        Ok(_) => format!("If the file corrects it, cancel batch {id} first (`settled batch cancel {id} --reason …`)"),
+        Err(_) => format!("Batch {id} is {state} and stays as it is: ask the source for the correction as a batch of its own"),
+    }
 }
 
 fn list(totals: &[String]) -> String {

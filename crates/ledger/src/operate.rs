@@ -98,6 +98,21 @@ pub struct BatchDetail {
     pub totals: Vec<TotalRow>,
     /// What it posted.
     pub postings: Vec<PostingRow>,
+    /// What operators decided about it, in order.
+    pub decisions: Vec<DecisionRow>,
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DecisionRow {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Who.
+    pub operator: String,
+    /// What, e.g. `batch accept`.
+    pub action: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// One currency of a batch.

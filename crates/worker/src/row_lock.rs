@@ -31,6 +31,7 @@ impl Worker {
         };
         let Claimed { batches, quarantined } = self.ledger.charge(&charge).await?;
         self.gave_up(&quarantined);
+        self.tried_before(&batches);
         if batches.is_empty() {
             return Ok(!quarantined.is_empty());
         }

@@ -98,6 +98,7 @@ impl Worker {
         match self.ledger.claim(&request).await? {
             Claim::Work(claimed) => {
                 self.gave_up(&claimed.quarantined);
+                self.tried_before(&claimed.batches);
                 Ok(Some(claimed.batches))
             }
             Claim::Fenced { .. } => {
@@ -108,6 +109,14 @@ impl Worker {
                 self.claim_lost(grant);
                 Ok(None)
             }
+        }
+    }
+
+    /// A batch that comes again is worth a line: it, or who had it before, did not end well.
+    pub(crate) fn tried_before(&self, claimed: &[ClaimedBatch]) {
+        debug!(batches = claimed.len(), "claimed");
+        for batch in claimed.iter().filter(|batch| batch.attempts > 1) {
+            warn!(batch.id = %batch.id, attempt = batch.attempts, max_attempts = self.settings.max_attempts, "claimed once more: an earlier attempt did not end");
         }
     }
 

@@ -57,7 +57,8 @@ pub(crate) fn with_servers(cargo_args: &[OsString], more_args: &[&str], more_env
 
 fn cargo_test(cargo_args: &[OsString], more_args: &[&str]) -> Command {
     let mut cargo = crate::cargo();
-    cargo.arg("test");
+    // one failure must not hide what the later suites would say
+    cargo.args(["test", "--no-fail-fast"]);
     // `--workspace` would win over a chosen package
     if !cargo_args.iter().any(|arg| arg == "-p" || arg == "--package") {
         cargo.arg("--workspace");

@@ -17,7 +17,7 @@ use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
 use domain::fence::{Fence, Stamp};
 use domain::ids::{HolderId, LedgerId};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{Connection, PgConnection, PgPool, Row};
 use std::str::FromStr;
 use std::time::Duration;
 use uuid::Uuid;
@@ -67,6 +67,8 @@ impl PostgresLedger {
                 // Limits are set per transaction; an import and a verify have none.
                 ("statement_timeout", "0"),
             ]);
+        // Once without the pool, which would try for its whole patience and then forget why it failed.
+        reach(&connect).await?;
         let pool = PgPoolOptions::new()
             .max_connections(options.connections)
             .acquire_timeout(Duration::from_secs(10))
@@ -84,6 +86,19 @@ impl PostgresLedger {
     fn check_still(&self, row: &PgRow) -> Result<(), LedgerError> {
         crate::check_cut((self.meta.partitions, self.meta.guard), cut(row)?)
     }
+}
+
+async fn reach(options: &PgConnectOptions) -> Result<(), LedgerError> {
+    let unreachable = |source: sqlx::Error| match LedgerError::from(source) {
+        LedgerError::Unavailable(source) => {
+            let (host, port) = (options.get_host(), options.get_port());
+            let database = options.get_database().unwrap_or(options.get_username());
+            LedgerError::Unreachable { place: format!("postgres at {host}:{port}/{database}"), source }
+        }
+        other => other,
+    };
+    let connection = PgConnection::connect_with(options).await.map_err(unreachable)?;
+    Ok(connection.close().await?)
 }
 
 async fn read_meta(pool: &PgPool, options: &OpenOptions) -> Result<Meta, LedgerError> {

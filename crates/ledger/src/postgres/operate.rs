@@ -1,7 +1,7 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
 use super::{PostgresLedger, stamp};
-use crate::operate::{BatchDetail, BatchFilter, BatchRow, Operator, PostingRow, RunRow, Status, TotalRow};
+use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow};
 use crate::verify::VerifyReport;
 use crate::{Guard, LedgerError, Operations};
 use async_trait::async_trait;
@@ -27,6 +27,8 @@ const SHOW: &str =
 const TOTALS: &str = "SELECT currency, items, gross_minor, fee_minor, net_minor,
         remittance_minor + declared_remittance_minor AS remittance_minor, rounding_minor, difference_minor, accepted_minor
     FROM batch_total WHERE batch_id = $1 ORDER BY currency";
+const DECISIONS: &str =
+    "SELECT at, operator, action, reason FROM audit_log WHERE subject = $1 AND action LIKE 'batch %' ORDER BY id";
 const POSTINGS: &str = "SELECT e.entry_key, a.code AS account, a.currency, p.side, p.amount_minor
     FROM journal_entry e JOIN posting p ON p.entry_id = e.id JOIN account a ON a.id = p.account_id
     WHERE e.batch_id = $1 ORDER BY e.id, p.side DESC, a.code";
@@ -113,6 +115,15 @@ fn posting_row(row: &PgRow) -> Result<PostingRow, sqlx::Error> {
     })
 }
 
+fn decision_row(row: &PgRow) -> Result<DecisionRow, sqlx::Error> {
+    Ok(DecisionRow {
+        at: row.try_get("at")?,
+        operator: row.try_get("operator")?,
+        action: row.try_get("action")?,
+        reason: row.try_get("reason")?,
+    })
+}
+
 fn run_row(row: &PgRow) -> Result<RunRow, sqlx::Error> {
     Ok(RunRow {
         id: RunId(row.try_get("id")?),
@@ -156,6 +167,7 @@ impl Operations for PostgresLedger {
         let row = sqlx::query(SHOW).bind(id.0).fetch_optional(&self.pool).await?.ok_or(LedgerError::NoSuchBatch(id))?;
         let totals = sqlx::query(TOTALS).bind(id.0).fetch_all(&self.pool).await?;
         let postings = sqlx::query(POSTINGS).bind(id.0).fetch_all(&self.pool).await?;
+        let decisions = sqlx::query(DECISIONS).bind(id.to_string()).fetch_all(&self.pool).await?;
         Ok(BatchDetail {
             row: batch_row(&row)?,
             stamp: stamp(&row)?,
@@ -163,6 +175,7 @@ impl Operations for PostgresLedger {
             settled_at: row.try_get("settled_at")?,
             totals: totals.iter().map(total_row).collect::<Result<_, _>>()?,
             postings: postings.iter().map(posting_row).collect::<Result<_, _>>()?,
+            decisions: decisions.iter().map(decision_row).collect::<Result<_, _>>()?,
         })
     }
 

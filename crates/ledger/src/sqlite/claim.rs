@@ -48,12 +48,12 @@ pub(super) const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta";
 // Under the row-lock guard the state stays `pending`. There is no row lock here, so it is `retry_at` alone that keeps others from
 // charging the batch again while it may still be worked.
 pub(super) const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined'
-    WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts >= $2
+    WHERE state = 'pending' AND business_date <= $1 AND attempts >= $2
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) RETURNING id";
-const ROW_FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts = 0 ORDER BY id LIMIT $2";
+pub(super) const ROW_FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
+    WHERE state = 'pending' AND business_date <= $1 AND attempts = 0 ORDER BY id LIMIT $2";
 pub(super) const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $1 AND attempts > 0
+    WHERE state = 'pending' AND business_date <= $1 AND attempts > 0
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ORDER BY attempts, id LIMIT 1";
 const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, holder = $2, run_id = $3,
         claimed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),

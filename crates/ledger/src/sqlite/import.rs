@@ -161,16 +161,17 @@ async fn live(tx: &mut SqliteConnection, file: &FileSummary) -> Result<BTreeMap<
         let (name, digest, state): (String, Vec<u8>, String) =
             (row.try_get("external_batch_id")?, row.try_get("digest")?, row.try_get("state")?);
         let id = BatchId(row.try_get("id")?);
+        let state = state.parse().map_err(|e: domain::batch::UnknownState| LedgerError::Schema(e.to_string()))?;
         let Some(batch) = by_name.get(name.as_str()) else { continue };
         if batch.digest != digest.as_slice() {
             let stored = stored_totals(tx, id).await?;
-            return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, &stored)));
+            return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, state, &stored)));
         }
         let imported = ImportedBatch {
             id,
             external_batch_id: name.clone(),
             business_date: batch.business_date,
-            state: state.parse().map_err(|e: domain::batch::UnknownState| LedgerError::Schema(e.to_string()))?,
+            state,
             items: u64::try_from(row.try_get::<i64, _>("items")?).unwrap_or(0),
             already_there: true,
             break_reason: row.try_get("break_reason")?,

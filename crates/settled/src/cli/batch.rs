@@ -135,6 +135,25 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(batch);
     }
+    print_head(batch);
+    print_amounts(batch);
+    for decision in &batch.decisions {
+        let at = decision.at.format("%Y-%m-%d %H:%M:%S UTC");
+        say!("{at} {} by {}: {}", decision.action, decision.operator, decision.reason);
+    }
+    match batch.row.state {
+        BatchState::Quarantined => {
+            say!("next: settled batch retry {0} --reason … | settled batch cancel {0} --reason …", batch.row.id)
+        }
+        BatchState::Broken => {
+            say!("next: settled batch accept {0} --reason … | settled batch cancel {0} --reason …", batch.row.id)
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn print_head(batch: &BatchDetail) {
     let row = &batch.row;
     say!("batch {}: {} of {} (revision {}), from {}", row.id, row.external_batch_id, row.source, row.revision, batch.file);
     say!("{}, business date {}, {} items, unit {}, {} attempts", row.state, row.business_date, row.items, row.unit, row.attempts);
@@ -144,6 +163,9 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
     if let Some(at) = batch.settled_at {
         say!("settled {} under fence {} by {}", at.format("%Y-%m-%d %H:%M:%S UTC"), batch.stamp.fence, batch.stamp.holder);
     }
+}
+
+fn print_amounts(batch: &BatchDetail) {
     let mut totals =
         output::table(["currency", "items", "gross", "fee", "net", "remitted", "rounding", "difference", "accepted"]);
     for total in &batch.totals {
@@ -170,5 +192,4 @@ fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
     if !postings.is_empty() {
         say!("{postings}");
     }
-    Ok(())
 }

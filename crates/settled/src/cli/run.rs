@@ -1,6 +1,6 @@
 //! `settled run`: settle every due batch, together with whoever else runs.
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, LogFormat};
 use crate::exit::Unavailable;
 use crate::output::say;
 use crate::probe::SignalAt;
@@ -61,7 +61,9 @@ impl Run {
         };
         let mut worker = wire::worker(config, Arc::clone(&ledger), probe)?;
         drain_on_signal(worker.drain.clone())?;
-        let watched = watch(ledger.as_ref(), &worker, key.business_date, self.json).await?;
+        // A log for machines has no other lines in it.
+        let quiet = self.json || config.log.format == LogFormat::Json;
+        let watched = watch(ledger.as_ref(), &worker, key.business_date, quiet).await?;
         let ended = worker.run(&key, self.wait.map(Duration::from_secs)).await;
         watched.abort();
         if let Some(keeper) = worker.keeper.take() {
@@ -123,7 +125,7 @@ fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
             if drain.is_asked() {
                 std::process::exit(i32::from(exit::FAILED));
             }
-            exit::tell("draining: what has begun is finished, the rest is handed back (once more to end at once)");
+            tracing::warn!("draining: what has begun is finished, the rest is handed back (once more to end at once)");
             drain.ask();
         }
     });
