@@ -9,11 +9,14 @@ use domain::step::{Probe, Step};
 use lab::postgres::PostgresUrl;
 use ledger::LedgerError;
 use ledger::settle::TxLimits;
+use sqlx::Connection;
+use std::future::Future;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +25,7 @@ pub const POSTGRES: &[Named] = tests![
     a_lost_reply_is_read_back_as_settled,
     a_session_that_was_ended_left_nothing,
     r8_a_frozen_client_is_ended_by_the_server,
+    r8_a_client_with_an_unread_result_is_ended_too,
     a_wait_for_a_lock_is_ended_and_told_from_work,
 ];
 
@@ -179,6 +183,32 @@ async fn r8_a_frozen_client_is_ended_by_the_server(place: Place) {
     assert!(matches!(error, LedgerError::Unavailable(_)), "{error:?}");
     assert_eq!(before, books.raw.tables().await);
     assert_settles(&books, stamp, &ids).await;
+}
+
+/// Frozen between its statement and the answer. The server gets rid of an answer of a few rows (it fits into the socket), is
+/// idle, and ends the session; it would wait for ever to send a large one, which is why no statement of a settle transaction
+/// returns more than the ids of its batches.
+async fn r8_a_client_with_an_unread_result_is_ended_too(place: Place) {
+    let books = place.open().await;
+    books.take_in(&batches(300)).await;
+    let server = PostgresUrl::new(&place.url);
+    let mut frozen = sqlx::PgConnection::connect(&place.url).await.expect("the same database");
+    let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '2s'";
+    sqlx::raw_sql(begin).execute(&mut frozen).await.expect("begun");
+    let mut unread = Box::pin(sqlx::raw_sql("UPDATE settlement_batch SET attempts = 0 RETURNING id").fetch_all(&mut frozen));
+    let sent = std::future::poll_fn(|context| Poll::Ready(unread.as_mut().poll(context).is_pending())).await;
+    assert!(sent, "the statement is on its way, its answer is not read");
+    let holding =
+        "select count(*) from pg_stat_activity where state = 'idle in transaction' and query like 'UPDATE settlement_batch%'";
+    let begun = std::time::Instant::now();
+    while server.query(holding).expect("an answer") != "1" {
+        assert!(begun.elapsed() < PATIENCE, "the statement never ran");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let locked = server.query("set lock_timeout = '20s'; select count(*) from (select 1 from settlement_batch for update) b");
+    assert_eq!(locked.expect("the session is ended, its row locks are gone"), "300");
+    assert_eq!(unread.await.expect("the answer was sent before").len(), 300);
+    sqlx::raw_sql("COMMIT").execute(&mut frozen).await.expect_err("what it read is not in the ledger");
 }
 
 async fn a_wait_for_a_lock_is_ended_and_told_from_work(place: Place) {
