@@ -16,7 +16,7 @@ use crate::test;
 /// Told to the tests.
 const NIGHTLY_ENV: &str = "SETTLED_NIGHTLY";
 /// Instead of 256.
-const CASES: &str = "20000";
+const CASES: &str = "200000";
 /// The targets of `crates/intake/fuzz`.
 const FUZZ_TARGETS: [&str; 4] = ["csv_profile", "nacha", "ndjson", "profile"];
 

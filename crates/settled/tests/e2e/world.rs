@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Nothing here takes longer on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+fn patience() -> Duration {
+    Duration::from_secs(wider(120).into())
+}
 
 /// The time to live of leases in these tests.
 pub(crate) const TTL_MS: u64 = 2_000;
@@ -169,18 +171,18 @@ impl Instance {
             if let Some(event) = self.events().into_iter().find(says) {
                 return event;
             }
-            assert!(begun.elapsed() < PATIENCE, "no {words:?} in {}", self.log());
+            assert!(begun.elapsed() < patience(), "no {words:?} in {}", self.log());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
     pub(crate) fn wait_stopped(&mut self) {
-        self.process.wait_stopped(PATIENCE).unwrap_or_else(|error| panic!("{error}: {}", self.log()));
+        self.process.wait_stopped(patience()).unwrap_or_else(|error| panic!("{error}: {}", self.log()));
     }
 
     /// Waits for its end: exit code (−1: a signal) and what it printed.
     pub(crate) fn end(&mut self) -> (i32, Value) {
-        let status = self.process.wait(PATIENCE).unwrap_or_else(|error: Error| panic!("{error}: {}", self.log()));
+        let status = self.process.wait(patience()).unwrap_or_else(|error: Error| panic!("{error}: {}", self.log()));
         let out = std::fs::read_to_string(&self.out).unwrap_or_default();
         (status.code().unwrap_or(-1), serde_json::from_str(&out).unwrap_or(Value::Null))
     }
