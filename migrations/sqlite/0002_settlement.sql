@@ -78,6 +78,8 @@ CREATE UNIQUE INDEX settlement_batch_one_live ON settlement_batch (source, exter
 CREATE INDEX settlement_batch_due ON settlement_batch (unit, attempts, id) WHERE state IN ('pending', 'settling');
 -- The same for the row-lock guard, which knows no units.
 CREATE INDEX settlement_batch_pending ON settlement_batch (attempts, id) WHERE state = 'pending';
+-- What waits for a person: looked at by every scrape of every instance.
+CREATE INDEX settlement_batch_waiting ON settlement_batch (state) WHERE state IN ('broken', 'quarantined');
 -- What a run has settled, for its history.
 CREATE INDEX settlement_batch_run ON settlement_batch (run_id) WHERE state = 'settled';
 

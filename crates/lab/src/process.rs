@@ -84,6 +84,11 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
+    /// SIGHUP: by convention, read the configuration again.
+    pub fn hangup(&mut self) -> Result<(), Error> {
+        self.signal(Signal::HUP)
+    }
+
     /// SIGINT, as Ctrl-C sends it.
     pub fn interrupt(&mut self) -> Result<(), Error> {
         self.signal(Signal::INT)

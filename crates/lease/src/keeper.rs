@@ -26,6 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
+/// Renewals by `outcome` (`renewed`, `lost`, `unknown`), for whoever installs a recorder of metrics.
+pub const RENEWALS: &str = "settled_lease_renewals_total";
+
 /// How long leases last and how hard the keeper tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeeperSettings {

@@ -50,6 +50,6 @@ pub use contract::{Acquire, Ask, Backend, Connector, LeaseName, LeaseRow, Nonce,
 pub use deadline::LostWhy;
 pub use error::LeaseError;
 pub use handle::{Lease, Lost, Proof};
-pub use keeper::{Keeper, KeeperSettings};
+pub use keeper::{Keeper, KeeperSettings, RENEWALS};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use sqlite::{SqliteBackend, SqliteConnector};

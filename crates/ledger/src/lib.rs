@@ -37,8 +37,8 @@ use domain::outcome::SettleOutcome;
 use domain::step::Probe;
 use domain::unit::Unit;
 use import::{ImportOutcome, Staged};
-use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status};
-use schedule::{Advance, Advanced, Due, JobEnd, Marks, OpenRun, PlannedRun, RunFilter, RunHistory};
+use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status, Waiting};
+use schedule::{Advance, Advanced, Due, JobEnd, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -268,6 +268,9 @@ pub trait Schedules: Send + Sync {
     /// Notes the end of the runs that made this due, if nothing is due any more; how many they were.
     async fn finish(&self, due: &Due) -> Result<u64, LedgerError>;
 
+    /// Every schedule that ever planned something, at a glance.
+    async fn schedule_states(&self) -> Result<Vec<ScheduleState>, LedgerError>;
+
     /// Runs, the newest first.
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError>;
 }
@@ -290,6 +293,9 @@ pub trait Jobs: Send + Sync {
 pub trait Operations: Send + Sync {
     /// Batches by state, of those that are due where given.
     async fn status(&self, due: Option<&Due>) -> Result<Status, LedgerError>;
+
+    /// What has not come to its end.
+    async fn waiting(&self) -> Result<Waiting, LedgerError>;
 
     /// How many batches and items a run has settled so far, by anyone.
     async fn run_settled(&self, run: RunId) -> Result<u64, LedgerError>;

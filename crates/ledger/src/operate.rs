@@ -31,6 +31,21 @@ pub struct Status {
     pub last_run: Option<RunRow>,
 }
 
+/// What has not come to its end: for metrics, so it must cost little however large the books are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// Batches nobody has in hand, due or not yet.
+    pub pending: i64,
+    /// Batches somebody has in hand.
+    pub settling: i64,
+    /// Batches that do not add up.
+    pub broken: i64,
+    /// Batches that were given up.
+    pub quarantined: i64,
+    /// Refused writes since the ledger was made.
+    pub fence_rejections: i64,
+}
+
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {

@@ -151,6 +151,17 @@ pub struct OpenRun {
     pub units: Vec<Unit>,
 }
 
+/// A schedule at a glance, for metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleState {
+    /// Its name.
+    pub schedule: String,
+    /// When its newest open run was due.
+    pub last_run: Option<DateTime<Utc>>,
+    /// Occurrences that were missed, ever.
+    pub missed: i64,
+}
+
 /// A run, as its history shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunHistory {

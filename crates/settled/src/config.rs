@@ -7,9 +7,11 @@ mod check;
 mod url;
 
 use anyhow::Context;
+use scheduler::{Definition, RawSchedule};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use check::ConfigError;
@@ -26,6 +28,12 @@ pub(crate) struct Config {
     pub(crate) serve: Serve,
     pub(crate) admin: Admin,
     pub(crate) log: Log,
+    /// By name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) schedule: BTreeMap<String, RawSchedule>,
+    /// Where relative paths in it begin: beside the file, or where the process started.
+    #[serde(skip)]
+    pub(crate) folder: PathBuf,
 }
 
 /// The ledger.
@@ -169,9 +177,18 @@ impl Config {
         }
         let environment = config::Environment::with_prefix("SETTLED").prefix_separator("__").separator("__").try_parsing(true);
         let read = || -> Result<Config, config::ConfigError> { builder.add_source(environment).build()?.try_deserialize() };
-        let config = read().map_err(|error| ConfigError(error.to_string())).context("the configuration cannot be read")?;
+        let mut config = read().map_err(|error| ConfigError(error.to_string())).context("the configuration cannot be read")?;
+        config.folder = file.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         config.check()?;
         Ok(config)
+    }
+
+    /// The schedules, checked, with their holidays read. In order of name.
+    pub(crate) fn schedules(&self) -> Result<Vec<Definition>, ConfigError> {
+        let defined = self.schedule.iter().map(|(name, schedule)| schedule.define(name, &self.folder));
+        let (good, wrong): (Vec<_>, Vec<_>) = defined.partition(Result::is_ok);
+        let sentences: Vec<String> = wrong.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        if sentences.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(ConfigError(sentences.join("; "))) }
     }
 
     /// The lease's time to live.

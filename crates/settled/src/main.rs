@@ -6,6 +6,9 @@ mod exit;
 mod output;
 mod probe;
 mod progress;
+mod runs;
+mod serve;
+mod signals;
 mod telemetry;
 mod wire;
 

@@ -66,7 +66,7 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Pr
         probe,
         counters: Arc::new(Counters::default()),
         drain: Drain::default(),
-        pulse: Pulse::default(),
+        pulse: Arc::new(Pulse::default()),
     })
 }
 

@@ -47,5 +47,5 @@ pub struct Worker {
     /// Says when to stop taking up work.
     pub drain: Drain,
     /// Says that our loops turn.
-    pub pulse: Pulse,
+    pub pulse: Arc<Pulse>,
 }

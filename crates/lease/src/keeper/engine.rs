@@ -6,13 +6,14 @@
 mod outgoing;
 
 use super::session::Session;
-use super::{Command, Commands, KeeperSettings};
+use super::{Command, Commands, KeeperSettings, RENEWALS};
 use crate::clock::{BootInstant, Clock};
 use crate::deadline::{Deadline, LostWhy};
 use crate::handle::{Grant, Lease, Proof};
 use crate::{Acquire, Ask, LeaseError, LeaseName, Nonce, Renew};
 use domain::ids::HolderId;
 use outgoing::Outgoing;
+use metrics::counter;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,11 +184,16 @@ impl Engine {
         let sent = self.clock.now();
         match self.extend(&held.grant).await {
             Ok(Proof::Owner) => {
+                counter!(RENEWALS, "outcome" => "renewed").increment(1);
                 held.due = sent + self.settings.next_renewal();
                 held.failures = 0;
             }
-            Ok(Proof::NotOwner) => return self.lost(&held.grant),
+            Ok(Proof::NotOwner) => {
+                counter!(RENEWALS, "outcome" => "lost").increment(1);
+                return self.lost(&held.grant);
+            }
             Err(error) => {
+                counter!(RENEWALS, "outcome" => "unknown").increment(1);
                 tracing::debug!(lease.name = %name, attempt = held.failures + 1, %error, "renewal without an answer");
                 let now = self.clock.now();
                 let left = held.grant.remaining().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
 use super::{PostgresLedger, stamp};
-use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow};
+use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow, Waiting};
 use crate::schedule::Due;
 use crate::verify::VerifyReport;
 use crate::{Guard, LedgerError, Operations};
@@ -15,6 +15,13 @@ use sqlx::{PgConnection, Row};
 const STATES: &str = "SELECT state, count(*) AS batches, coalesce(sum(items), 0)::bigint AS items FROM settlement_batch
     WHERE ($1::date IS NULL OR business_date <= $1) AND ($2::text[] IS NULL OR source = ANY($2)) GROUP BY state";
 const REJECTIONS: &str = "SELECT count(*) FROM fence_rejection";
+/// By the indexes of what is due and of what waits for a person, never by counting the books.
+const WAITING: &str = "SELECT
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'pending') AS pending,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'settling') AS settling,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'broken') AS broken,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM fence_rejection) AS fence_rejections";
 const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
 const LIST: &str = "SELECT id, source, external_batch_id, revision, business_date, state, items, attempts, unit, break_reason
@@ -147,6 +154,17 @@ impl Operations for PostgresLedger {
         status.fence_rejections = sqlx::query_scalar::<_, i64>(REJECTIONS).fetch_one(&self.pool).await?.unsigned_abs();
         status.last_run = sqlx::query(LAST_RUN).fetch_optional(&self.pool).await?.as_ref().map(run_row).transpose()?;
         Ok(status)
+    }
+
+    async fn waiting(&self) -> Result<Waiting, LedgerError> {
+        let row = sqlx::query(WAITING).fetch_one(&self.pool).await?;
+        Ok(Waiting {
+            pending: row.try_get("pending")?,
+            settling: row.try_get("settling")?,
+            broken: row.try_get("broken")?,
+            quarantined: row.try_get("quarantined")?,
+            fence_rejections: row.try_get("fence_rejections")?,
+        })
     }
 
     async fn run_settled(&self, run: RunId) -> Result<u64, LedgerError> {

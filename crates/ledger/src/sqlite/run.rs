@@ -2,7 +2,7 @@
 
 use super::{SqliteLedger, instant, json, uuid};
 use crate::LedgerError;
-use crate::schedule::{Due, OpenRun, PlannedRun, RunFilter, RunHistory};
+use crate::schedule::{Due, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
 use chrono::{DateTime, Utc};
 use domain::ids::{HolderId, RunId};
 use domain::run::RunKey;
@@ -32,6 +32,9 @@ const FINISH: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ'
     WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS $2
     AND NOT EXISTS (SELECT 1 FROM settlement_batch
         WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))))";
+const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN scheduled_for END) AS last_run,
+        CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
+    FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 const HISTORY: &str =
     "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, note,
         (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
@@ -84,6 +87,17 @@ impl SqliteLedger {
         let finished = sqlx::query(FINISH).bind(due.upto).bind(sources).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
         Ok(finished)
+    }
+
+    pub(super) async fn states(&self) -> Result<Vec<ScheduleState>, LedgerError> {
+        let state = |row: &SqliteRow| -> Result<ScheduleState, sqlx::Error> {
+            Ok(ScheduleState {
+                schedule: row.try_get("schedule")?,
+                last_run: row.try_get("last_run")?,
+                missed: row.try_get("missed")?,
+            })
+        };
+        Ok(sqlx::query(STATES).fetch_all(&self.pool).await?.iter().map(state).collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {

@@ -2,7 +2,7 @@
 
 use super::{SqliteLedger, instant, json, operate, run};
 use crate::operate::Operator;
-use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, refuse};
+use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, refuse};
 use crate::{LedgerError, Schedules};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -78,6 +78,10 @@ impl Schedules for SqliteLedger {
 
     async fn finish(&self, due: &Due) -> Result<u64, LedgerError> {
         self.finish_runs(due).await
+    }
+
+    async fn schedule_states(&self) -> Result<Vec<ScheduleState>, LedgerError> {
+        self.states().await
     }
 
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {

@@ -10,6 +10,8 @@ mod import;
 mod lease;
 mod migrate;
 mod run;
+mod schedule;
+mod serve;
 mod status;
 mod verify;
 
@@ -44,6 +46,11 @@ enum Command {
     Import(import::Import),
     /// Settle every due batch, together with whoever else runs
     Run(run::Run),
+    /// Plan and settle as scheduled, together with any number of equal instances, until a signal
+    Serve(serve::Serve),
+    /// When runs occur, what they will be, what became of them
+    #[command(subcommand)]
+    Schedule(schedule::Schedule),
     /// The ledger at a glance
     Status(status::Status),
     /// Check every invariant of the books
@@ -76,11 +83,13 @@ impl Arguments {
             return command.run().await;
         }
         let config = Config::load(self.config.as_deref())?;
-        telemetry::start(&config.log)?;
+        let level = telemetry::start(&config.log)?;
         match self.command {
             Command::Migrate(command) => command.run(&config).await,
             Command::Import(command) => command.run(&config).await,
             Command::Run(command) => command.run(&config).await,
+            Command::Serve(command) => command.run(config, self.config, level).await,
+            Command::Schedule(command) => command.run(&config).await,
             Command::Status(command) => command.run(&config).await,
             Command::Verify(command) => command.run(&config).await,
             Command::Batch(command) => command.run(&config).await,

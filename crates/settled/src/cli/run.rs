@@ -1,22 +1,22 @@
 //! `settled run`: settle every due batch, together with whoever else runs.
 
-use crate::config::{Config, ConfigError, LogFormat};
+use crate::config::{Config, LogFormat};
 use crate::exit::Unavailable;
 use crate::output::say;
 use crate::probe::SignalAt;
 use crate::progress::Progress;
+use crate::signals::drain_on_signal;
+use crate::runs::{self, Asked};
 use crate::{exit, output, wire};
 use chrono::{NaiveDate, Utc};
 use domain::batch::BatchState;
-use domain::run::RunKey;
 use domain::step::{NoProbe, Probe};
 use ledger::Ledger;
-use ledger::schedule::{Due, PlannedRun};
+use ledger::schedule::Due;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
-use worker::{Drain, RunReport, Worker};
+use worker::{RunReport, Worker};
 
 /// After the wait, for a transaction in flight to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -27,6 +27,9 @@ pub(super) struct Run {
     /// Batches due on or before this day; today in run.zone if not given
     #[arg(long, value_name = "YYYY-MM-DD")]
     business_date: Option<NaiveDate>,
+    /// The schedule whose run it is; the only one there is, if not given
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<String>,
     /// Allow a business date after today
     #[arg(long)]
     allow_future: bool,
@@ -54,7 +57,12 @@ impl Run {
     }
 
     async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let planned = PlannedRun::by_hand(RunKey::manual(self.date(config)?));
+        let asked = Asked {
+            schedule: self.schedule.as_deref(),
+            business_date: self.business_date,
+            allow_future: self.allow_future,
+        };
+        let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
         let ledger = wire::ledger(config).await?;
         let probe: Arc<dyn Probe> = match &self.signal_at {
@@ -75,19 +83,6 @@ impl Run {
         // What was imported after the run had ended is the next run's.
         let left = if worker.drain.is_asked() { ledger.due_units(&due).await?.len() } else { 0 };
         self.show(&report, left)
-    }
-
-    fn date(&self, config: &Config) -> anyhow::Result<NaiveDate> {
-        let today = Utc::now().with_timezone(&config.run.zone).date_naive();
-        let date = self.business_date.unwrap_or(today);
-        if date > today && !self.allow_future {
-            let zone = config.run.zone;
-            let why = format!(
-                "--business-date {date} is after today ({today} in {zone}): its batches may still be arriving; add --allow-future if they are not"
-            );
-            return Err(ConfigError(why).into());
-        }
-        Ok(date)
     }
 
     fn show(&self, report: &RunReport, left: usize) -> anyhow::Result<ExitCode> {
@@ -113,25 +108,6 @@ impl Run {
         let held = report.batches_broken == 0 && report.batches_quarantined == 0;
         Ok(ExitCode::from(if held { exit::DONE } else { exit::BOOKS }))
     }
-}
-
-/// The first signal drains, the second ends the process at once.
-fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            if drain.is_asked() {
-                std::process::exit(i32::from(exit::FAILED));
-            }
-            tracing::warn!("draining: what has begun is finished, the rest is handed back (once more to end at once)");
-            drain.ask();
-        }
-    });
-    Ok(())
 }
 
 async fn watch(ledger: &dyn Ledger, worker: &Worker, due: &Due, quiet: bool) -> anyhow::Result<tokio::task::JoinHandle<()>> {

@@ -35,6 +35,7 @@ impl Config {
             ("worker.batches_per_transaction", i64::from(worker.batches_per_transaction), 1),
             ("worker.items_per_transaction", worker.items_per_transaction, 1),
             ("worker.max_attempts", i64::from(worker.max_attempts), 1),
+            ("serve.idle_poll_ms", i64::try_from(self.serve.idle_poll_ms).unwrap_or(i64::MAX), 100),
             ("worker.poll_ms", i64::try_from(worker.poll_ms).unwrap_or(i64::MAX), 1),
         ] {
             if value < least {
@@ -61,6 +62,7 @@ impl Config {
                 self.settle_timeout().as_millis()
             ));
         }
+        wrong.extend(self.schedules().err().map(|error| error.0));
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
     }
 }
@@ -78,6 +80,7 @@ impl std::fmt::Debug for Database {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scheduler::RawSchedule;
     use std::path::Path;
 
     #[test]
@@ -108,6 +111,22 @@ mod tests {
         for key in printed.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
             assert!(example.contains(&format!("\n{key} = ")), "{key} is missing in config/settled.toml");
         }
+    }
+
+    #[test]
+    fn the_example_schedule_shows_every_key_with_its_default() {
+        let example = include_str!("../../../../config/settled.toml");
+        let section = example.split_once("# [schedule.nightly]").expect("a schedule").1;
+        let section = section.split("\n\n").next().expect("its end");
+        let keys: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = ")).collect();
+        let shown: RawSchedule = toml::from_str(&keys.join("\n")).expect("the schedule is valid");
+        let (holidays, sources) = (None, None);
+        let defaults = RawSchedule { cron: shown.cron.clone(), zone: shown.zone.clone(), ..RawSchedule::default() };
+        assert_eq!(RawSchedule { holidays, sources, ..shown.clone() }, defaults, "every default");
+        let printed = toml::to_string(&shown).expect("a schedule is TOML");
+        assert_eq!(printed.lines().count(), keys.len(), "every key: {printed}");
+        assert!(shown.define("nightly", Path::new("nowhere")).is_err(), "the list of holidays is an example");
+        assert!(defaults.define("nightly", Path::new("nowhere")).is_ok());
     }
 
     #[test]

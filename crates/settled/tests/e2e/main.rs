@@ -4,7 +4,9 @@ mod broken_input;
 mod fairness;
 mod kills;
 mod operators;
+mod outages;
 mod real_files;
+mod serve;
 mod start;
 mod steps;
 mod world;
@@ -18,7 +20,9 @@ fn main() -> ExitCode {
     suite = fairness::add(suite);
     suite = kills::add(suite);
     suite = operators::add(suite);
+    suite = outages::add(suite);
     suite = real_files::add(suite);
+    suite = serve::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
     suite.run()

@@ -121,12 +121,17 @@ impl World {
 
     /// Starts an instance; its output goes to files.
     pub(crate) fn start(&self, name: &str, arguments: &[&str]) -> Instance {
+        self.start_command(name, &mut self.command(arguments))
+    }
+
+    /// The same with a command that was changed.
+    pub(crate) fn start_command(&self, name: &str, command: &mut Command) -> Instance {
         let (out, log) = (self.path(&format!("{name}.json")), self.path(&format!("{name}.log")));
         // an earlier instance of that name wrote there, and output is appended
         for file in [&out, &log] {
             let _ = std::fs::remove_file(file);
         }
-        let process = Process::spawn(&mut self.command(arguments), Output::Files { stdout: &out, stderr: &log });
+        let process = Process::spawn(command, Output::Files { stdout: &out, stderr: &log });
         Instance { process: process.expect("the program starts"), out, log }
     }
 

@@ -1,0 +1,92 @@
+//! R14: the database is lost in the middle of everything, and comes back. On a server of each test's own.
+
+use crate::world::{Instance, World};
+use lab::postgres::{Durability, Postgres};
+use lab::trials::Suite;
+use std::time::{Duration, Instant};
+
+pub(crate) fn add(suite: Suite) -> Suite {
+    suite
+        .with_postgres("R14 the database is lost during a run: the run goes on, and the next one is planned", |_| lost_during_a_run())
+        .with_postgres("R10 idle instances ask rarely, and not together", |_| idle())
+}
+
+fn served(world: &World) -> World {
+    world.with(&[
+        ("SETTLED__SCHEDULE__NIGHTLY__CRON", "*/3 * * * * *"),
+        ("SETTLED__SCHEDULE__NIGHTLY__ZONE", "UTC"),
+        ("SETTLED__ADMIN__LISTEN", "127.0.0.1:0"),
+        ("SETTLED__SERVE__IDLE_POLL_MS", "500"),
+        ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "2"),
+    ])
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn settled(world: &World) -> u64 {
+    world.json(&["status", "--json"])["batches"]["settled"].as_u64().unwrap_or(0)
+}
+
+fn runs(world: &World) -> usize {
+    world.json(&["schedule", "history", "--limit", "1000", "--json"]).as_array().map_or(0, Vec::len)
+}
+
+fn lost_during_a_run() {
+    let mut server = Postgres::start(Durability::Off).expect("a server");
+    let world = served(&World::postgres(&server.create_database("night").expect("a database")));
+    world.import_sample(1_500, 3);
+    let mut instances: Vec<Instance> = (0..2).map(|n| world.start(&format!("s{n}"), &["serve"])).collect();
+    wait_until("the run has begun", || settled(&world) > 0);
+    server.kill().expect("a kill");
+    // whoever works, or plans, meets it
+    instances[0].wait_for("is out");
+    server.start_again().expect("the server again");
+    let (before, at) = (runs(&world), settled(&world));
+    assert!(at < 1_500, "the outage was in the middle of the run; settle more batches");
+    wait_until("everything is settled", || settled(&world) == 1_500);
+    wait_until("the next run is planned", || runs(&world) > before);
+    for instance in &mut instances {
+        instance.process.terminate().expect("a signal");
+        let (code, _) = instance.end();
+        assert_eq!(code, 0, "it waited, and went on: {}", instance.log());
+    }
+    world.assert_all_settled(1_500);
+}
+
+/// The longest idle pause is the default one. Counted by the server: every statement outside of a transaction is one.
+fn idle() {
+    const INSTANCES: u32 = 6;
+    let server = Postgres::start(Durability::Off).expect("a server");
+    let database = server.create_database("idle").expect("a database");
+    let world = World::postgres(&database).with(&[
+        ("SETTLED__SCHEDULE__NIGHTLY__CRON", "0 3 1 1 *"),
+        ("SETTLED__SCHEDULE__NIGHTLY__ZONE", "UTC"),
+        ("SETTLED__ADMIN__LISTEN", "127.0.0.1:0"),
+    ]);
+    // a run is open, so that there is something to look for
+    world.json(&["run", "--schedule", "nightly", "--json"]);
+    let mut instances: Vec<Instance> = (0..INSTANCES).map(|n| world.start(&format!("s{n}"), &["serve"])).collect();
+    instances.iter().for_each(|instance| drop(instance.wait_for("serving")));
+    std::thread::sleep(Duration::from_secs(3));
+    let count = || -> u64 {
+        let text = database.query("SELECT xact_commit FROM pg_stat_database WHERE datname = 'idle'").expect("a count");
+        text.trim().parse().expect("a number")
+    };
+    let (before, begun) = (count(), Instant::now());
+    std::thread::sleep(Duration::from_secs(20));
+    // the two counts themselves, and what the server's own workers do
+    let asked = count().saturating_sub(before + 4);
+    let per_second = asked as f64 / begun.elapsed().as_secs_f64() / f64::from(INSTANCES);
+    println!("an idle instance: {per_second:.2} statements/s, fifty: {:.0}", per_second * 50.0);
+    assert!(per_second < 1.0, "{asked} in {:?} by {INSTANCES}", begun.elapsed());
+    for instance in &mut instances {
+        instance.process.terminate().expect("a signal");
+        instance.end();
+    }
+}
