@@ -17,11 +17,11 @@ impl Worker {
     ///
     /// # Errors
     /// Outages.
-    pub async fn work_rows(&self, job: Job) -> Result<bool, WorkerError> {
+    pub async fn work_rows(&self, job: &Job) -> Result<bool, WorkerError> {
         let charge = Charge {
             holder: self.holder,
             run: job.run,
-            upto: job.upto,
+            due: job.due.clone(),
             most: self.settings.batches_per_transaction,
             most_items: self.settings.items_per_transaction,
             max_attempts: self.settings.max_attempts,

@@ -8,10 +8,10 @@ use crate::report::{Counters, RunReport, millis};
 use crate::settle::Job;
 use crate::{Worker, WorkerError};
 use domain::batch::BatchState;
-use domain::run::RunKey;
 use domain::step::Step;
 use domain::unit::Unit;
 use lease::Keeper;
+use ledger::schedule::PlannedRun;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use std::time::{Duration, Instant};
@@ -31,27 +31,27 @@ enum Round {
 }
 
 impl Worker {
-    /// Works the run of `key` to its end, or until `wait` is over, or until a drain is asked.
+    /// Works the run of `planned` to its end, or until `wait` is over, or until a drain is asked.
     ///
     /// Outages of ledger and lock service are waited out: nothing is settled meanwhile, and the work goes on by itself.
     ///
     /// # Errors
     /// [`WorkerError::WaitEnded`]; the last outage, where one lasted to the end of the wait; everything that waiting cannot cure.
-    pub async fn run(&self, key: &RunKey, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
+    pub async fn run(&self, planned: &PlannedRun, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
         let begun = Instant::now();
         let until = wait.map(|wait| begun + wait);
         let mut outage: Option<WorkerError> = None;
         let run = loop {
-            match self.ledger.open_run(key, self.holder).await.map_err(WorkerError::from) {
+            match self.ledger.open_run(planned, self.holder).await.map_err(WorkerError::from) {
                 Ok(run) => break run,
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         };
-        let job = Job { run, upto: key.business_date, until };
+        let job = Job { run, due: planned.due(), until };
         self.probe.at(Step::RunPlanned);
-        info!(run.id = %run, upto = %job.upto, holder.id = %self.holder, "run opened or joined");
+        info!(run.id = %run, upto = %job.due.upto, holder.id = %self.holder, "run opened or joined");
         loop {
-            match self.round(job, &mut outage).await {
+            match self.round(&job, &mut outage).await {
                 Ok(Round::Done) => break,
                 Ok(Round::Over(_)) if self.drain.is_asked() => break,
                 Ok(Round::Over(units)) => return Err(outage.unwrap_or(WorkerError::WaitEnded(units))),
@@ -59,7 +59,7 @@ impl Worker {
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         }
-        self.report(job, begun).await
+        self.report(&job, begun).await
     }
 
     /// Waits a moment when a service is out; any other error, and the end of the wait, is an error.
@@ -81,8 +81,8 @@ impl Worker {
     }
 
     /// Looks for units that have work and works one of them. Pauses when all of them are busy.
-    async fn round(&self, job: Job, outage: &mut Option<WorkerError>) -> Result<Round, WorkerError> {
-        let mut units = self.ledger.due_units(job.upto).await?;
+    async fn round(&self, job: &Job, outage: &mut Option<WorkerError>) -> Result<Round, WorkerError> {
+        let mut units = self.ledger.due_units(&job.due).await?;
         if units.is_empty() {
             return Ok(Round::Done);
         }
@@ -104,7 +104,7 @@ impl Worker {
 
     /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free, or the one
     /// that was got lost at once (whatever the cause, it must not be tried again without a pause).
-    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], job: Job) -> Result<bool, WorkerError> {
+    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], job: &Job) -> Result<bool, WorkerError> {
         for unit in units {
             if self.is_to_stop(job) {
                 return Ok(true);
@@ -130,8 +130,8 @@ impl Worker {
         }
     }
 
-    async fn report(&self, job: Job, begun: Instant) -> Result<RunReport, WorkerError> {
-        let status = self.ledger.status(Some(job.upto)).await?;
+    async fn report(&self, job: &Job, begun: Instant) -> Result<RunReport, WorkerError> {
+        let status = self.ledger.status(Some(&job.due)).await?;
         let batches = |state| status.batches.get(&state).copied().unwrap_or(0);
         let settled = Counters::read(&self.counters.settled);
         Ok(RunReport {

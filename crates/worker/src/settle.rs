@@ -6,24 +6,24 @@
 use crate::grant::Grant;
 use crate::report::Counters;
 use crate::{Worker, WorkerError};
-use chrono::NaiveDate;
 use domain::ids::{BatchId, RunId};
 use domain::outcome::SettleOutcome;
 use domain::step::Step;
 use lease::Release;
 use ledger::LedgerError;
+use ledger::schedule::Due;
 use ledger::settle::{Authority, Claim, ClaimRequest, ClaimedBatch, SettleWork};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 /// What a worker is at: which run, how far, and until when.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Job {
     /// The run.
     pub run: RunId,
-    /// Batches due on or before this day.
-    pub upto: NaiveDate,
+    /// What is due with it.
+    pub due: Due,
     /// When to stop taking up work; never if not given.
     pub until: Option<Instant>,
 }
@@ -38,7 +38,7 @@ enum Next {
 
 impl Worker {
     /// Whether to stop taking up work. Looked at between transactions only.
-    pub(crate) fn is_to_stop(&self, job: Job) -> bool {
+    pub(crate) fn is_to_stop(&self, job: &Job) -> bool {
         self.drain.is_asked() || job.until.is_some_and(|until| Instant::now() >= until)
     }
 
@@ -46,7 +46,7 @@ impl Worker {
     ///
     /// # Errors
     /// Outages; the grant is released (or expires) all the same.
-    pub async fn work_unit(&self, grant: Grant, job: Job) -> Result<(), WorkerError> {
+    pub async fn work_unit(&self, grant: Grant, job: &Job) -> Result<(), WorkerError> {
         let fence = grant.stamp.fence;
         let span = info_span!("unit", run.id = %job.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
         let worked = self.work_grant(&grant, job).instrument(span).await;
@@ -60,7 +60,7 @@ impl Worker {
         worked
     }
 
-    async fn work_grant(&self, grant: &Grant, job: Job) -> Result<(), WorkerError> {
+    async fn work_grant(&self, grant: &Grant, job: &Job) -> Result<(), WorkerError> {
         loop {
             if self.is_to_stop(job) || self.is_lost(grant) {
                 return Ok(());
@@ -84,12 +84,12 @@ impl Worker {
     }
 
     /// `None`: the grant is over.
-    async fn claim(&self, grant: &Grant, job: Job) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
+    async fn claim(&self, grant: &Grant, job: &Job) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
         let request = ClaimRequest {
             unit: grant.unit,
             stamp: grant.stamp,
             run: job.run,
-            upto: job.upto,
+            due: job.due.clone(),
             most: self.settings.batches_per_transaction,
             most_items: self.settings.items_per_transaction,
             max_attempts: self.settings.max_attempts,
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    async fn settle_claimed(&self, grant: &Grant, job: Job, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
+    async fn settle_claimed(&self, grant: &Grant, job: &Job, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
         if self.is_lost(grant) {
             return Ok(Next::Stop);
         }

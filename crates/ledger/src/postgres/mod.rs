@@ -5,8 +5,10 @@
 mod claim;
 mod fence;
 mod import;
+mod job;
 mod operate;
 mod run;
+mod schedule;
 mod settle;
 mod verify;
 
