@@ -20,12 +20,6 @@ pub enum Roll {
 impl Roll {
     pub(crate) const WORDS: [(&'static str, Roll); 3] =
         [("following", Roll::Following), ("preceding", Roll::Preceding), ("modified-following", Roll::ModifiedFollowing)];
-
-    /// The word of the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        crate::word_of(&Self::WORDS, self)
-    }
 }
 
 /// Which days are business days.

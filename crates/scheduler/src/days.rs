@@ -9,6 +9,7 @@ use crate::calendar::Calendar;
 use crate::wall::{shown, wall};
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
+use serde::Serialize;
 
 /// The wall time at which a calendar day ends, in minutes after its midnight: 1 to 1440, which is the midnight at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl std::fmt::Display for CutOff {
 }
 
 /// Half open: an instant that ends one interval begins the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Interval {
     /// Belongs to it.
     pub from: DateTime<Utc>,
@@ -54,6 +55,10 @@ pub struct Closed {
     pub date: NaiveDate,
     /// While it is the newest: from its own end to the end of the next one.
     pub newest: Interval,
+    /// The first calendar day with wall times in that interval.
+    pub(crate) first_day: NaiveDate,
+    /// The last one.
+    pub(crate) last_day: NaiveDate,
 }
 
 /// Business dates of one zone.
@@ -91,7 +96,12 @@ impl BusinessDays {
     #[must_use]
     pub fn last_closed(&self, at: DateTime<Utc>) -> Closed {
         let open = self.date_at(at);
-        Closed { date: self.calendar.previous(open), newest: self.covers(open) }
+        let newest = self.covers(open);
+        // a wall time before midnight may be moved behind it by a gap
+        let first_day = wall(self.zone, newest.from).date() - Days::new(1);
+        // a day ends at the first pass of a repeated hour, so whatever is before its end shows an earlier wall time
+        let last_day = (wall(self.zone, newest.until) - TimeDelta::seconds(1)).date();
+        Closed { date: self.calendar.previous(open), newest, first_day, last_day }
     }
 
     /// When a business date ends.

@@ -4,12 +4,13 @@
 //! instances configured differently, the one would plan over the other's head, so a planner that is not of the ledger's opinion
 //! plans nothing until somebody decides.
 
+use crate::calendar::Roll;
 use crate::days::BusinessDays;
-use chrono::NaiveDate;
+use crate::words::word_of;
+use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::Tz;
 use croner::Cron;
 use sha2::{Digest, Sha256};
-use std::time::Duration;
 
 /// What becomes of a wall time that does not exist, because clocks go forward over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub struct CatchUp {
     /// Most that still run under [`CatchUpPolicy::All`], and most that are recorded as missed one by one.
     pub max: u32,
     /// How old one may be that still runs under [`CatchUpPolicy::All`].
-    pub window: Duration,
+    pub window: TimeDelta,
 }
 
 /// Which missed occurrences still run. The others are recorded as missed.
@@ -74,7 +75,7 @@ pub struct Definition {
     pub(crate) days: BusinessDays,
     pub(crate) sources: Option<Vec<String>>,
     pub(crate) catch_up: CatchUp,
-    pub(crate) on_time: Duration,
+    pub(crate) on_time: TimeDelta,
 }
 
 impl Definition {
@@ -123,7 +124,7 @@ impl Definition {
 
     /// An occurrence that is noticed within this long is on time.
     #[must_use]
-    pub fn on_time(&self) -> Duration {
+    pub fn on_time(&self) -> TimeDelta {
         self.on_time
     }
 
@@ -143,11 +144,11 @@ impl Definition {
             "settled schedule 1".to_owned(),
             format!("cron {}", self.cron()),
             format!("zone {zone}"),
-            format!("gap {}", crate::word_of(&GapRule::WORDS, self.gap)),
-            format!("overlap {}", crate::word_of(&OverlapRule::WORDS, self.overlap)),
+            format!("gap {}", word_of(self.gap, &GapRule::WORDS)),
+            format!("overlap {}", word_of(self.overlap, &OverlapRule::WORDS)),
             format!("cut_off {cut_off}"),
             format!("weekend {}", calendar.weekend_words().join(" ")),
-            format!("roll {}", calendar.roll_rule().as_str()),
+            format!("roll {}", word_of(calendar.roll_rule(), &Roll::WORDS)),
             format!("holidays {}", holidays.join(" ")),
             format!("sources {sources}"),
         ]

@@ -6,7 +6,7 @@
 //!
 //! A later wall time never occurs at an earlier instant. That is what lets a search stop at the first one that is too late.
 
-use crate::days::{BusinessDays, Closed};
+use crate::days::Closed;
 use crate::definition::{Definition, GapRule, OverlapRule};
 use crate::wall::{Shown, shown, wall};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Timelike, Utc};
@@ -50,6 +50,22 @@ impl Occurrence {
         self.local.format(if self.seconds { "%H:%M:%S" } else { "%H:%M" }).to_string()
     }
 
+    /// What clocks did to it, as a person is told.
+    #[must_use]
+    pub fn note(&self, zone: Tz) -> Option<String> {
+        let (slot, day) = (self.slot(), self.local.date());
+        match self.clocks {
+            Clocks::Plain => None,
+            Clocks::Moved => {
+                let moved = wall(zone, self.at);
+                Some(format!("{slot} does not exist on {day} in {zone}: moved to {}", moved.format("%Y-%m-%d %H:%M:%S")))
+            }
+            Clocks::Skipped => Some(format!("{slot} does not exist on {day} in {zone}: skipped")),
+            Clocks::FirstPass => Some(format!("{slot} comes twice on {day} in {zone}: this is the first")),
+            Clocks::SecondPass => Some(format!("{slot} comes twice on {day} in {zone}: this is the second")),
+        }
+    }
+
     /// The key of its run. Occurrences that several calendar days of one business date have at the same wall time share it.
     #[must_use]
     pub fn key(&self, definition: &Definition) -> RunKey {
@@ -61,8 +77,8 @@ impl Definition {
     /// Its occurrences in `(after, until]`, in order. Ends early where the expression never occurs again.
     #[must_use]
     pub fn occurrences(&self, after: DateTime<Utc>, until: DateTime<Utc>) -> Occurrences<'_> {
-        let from = before(self.days.zone, after);
-        Occurrences { definition: self, from, after, until, skipped: false, closed: None, seconds: self.has_seconds() }
+        let local = before(self.days.zone, after);
+        Occurrences { definition: self, local, after, until, skipped: false, closed: None, seconds: self.has_seconds() }
     }
 
     /// Its first occurrence after an instant, if it occurs again.
@@ -71,17 +87,13 @@ impl Definition {
         self.occurrences(after, DateTime::<Utc>::MAX_UTC).next()
     }
 
-    /// Every occurrence at the wall time of `occurrence` that has the same run key, itself among them.
-    pub(crate) fn same_key(&self, occurrence: Occurrence, newest: Closed) -> impl Iterator<Item = Occurrence> {
-        let time = occurrence.local.time();
-        let wall_date = |at| wall(self.days.zone, at).date();
-        // a wall time before midnight may be moved behind it
-        let first = wall_date(newest.newest.from).pred_opt().unwrap_or(NaiveDate::MIN);
-        let last = wall_date(newest.newest.until);
-        first.iter_days().take_while(move |day| *day <= last).filter_map(move |day| {
-            let local = day.and_time(time);
+    /// Every occurrence that has the same run key, itself among them, in order. `closed` is the business date at `occurrence`.
+    pub(crate) fn same_key(&self, occurrence: Occurrence, closed: Closed) -> impl Iterator<Item = Occurrence> {
+        let days = closed.first_day.iter_days().take_while(move |day| *day <= closed.last_day);
+        days.filter_map(move |day| {
+            let local = day.and_time(occurrence.local.time());
             let (at, clocks) = self.put(local);
-            let inside = newest.newest.from <= at && at < newest.newest.until && clocks != Clocks::Skipped;
+            let inside = closed.newest.from <= at && at < closed.newest.until && clocks != Clocks::Skipped;
             let named = inside && self.cron.is_time_matching(&local).unwrap_or(false);
             named.then_some(Occurrence { at, local, clocks, ..occurrence })
         })
@@ -121,7 +133,7 @@ fn before(zone: Tz, after: DateTime<Utc>) -> NaiveDateTime {
 pub struct Occurrences<'a> {
     definition: &'a Definition,
     /// The last wall time looked at.
-    from: NaiveDateTime,
+    local: NaiveDateTime,
     after: DateTime<Utc>,
     until: DateTime<Utc>,
     skipped: bool,
@@ -137,16 +149,28 @@ impl Occurrences<'_> {
         self
     }
 
-    /// The business date at the last occurrence that was given.
-    pub(crate) fn closed(&self) -> Option<Closed> {
-        self.closed
+    /// The next one, with the business date at it.
+    pub(crate) fn next_closed(&mut self) -> Option<(Occurrence, Closed)> {
+        loop {
+            // an error is the end: the expression has no later time before the year 5000
+            let local = self.definition.cron.find_next_occurrence(&self.local, false).ok()?;
+            self.local = local;
+            let (at, clocks) = self.definition.put(local);
+            if at > self.until {
+                return None;
+            }
+            if at > self.after && (clocks != Clocks::Skipped || self.skipped) {
+                let closed = self.closed_at(at);
+                return Some((Occurrence { at, local, business_date: closed.date, clocks, seconds: self.seconds }, closed));
+            }
+        }
     }
 
     /// Dense schedules have thousands of occurrences in one business date: it is worked out once.
-    fn closed_at(&mut self, days: &BusinessDays, at: DateTime<Utc>) -> NaiveDate {
+    fn closed_at(&mut self, at: DateTime<Utc>) -> Closed {
         match self.closed {
-            Some(closed) if at < closed.newest.until => closed.date,
-            _ => self.closed.insert(days.last_closed(at)).date,
+            Some(closed) if at < closed.newest.until => closed,
+            _ => *self.closed.insert(self.definition.days.last_closed(at)),
         }
     }
 }
@@ -155,18 +179,6 @@ impl Iterator for Occurrences<'_> {
     type Item = Occurrence;
 
     fn next(&mut self) -> Option<Occurrence> {
-        loop {
-            // an error is the end: the expression has no later time before the year 5000
-            let local = self.definition.cron.find_next_occurrence(&self.from, false).ok()?;
-            self.from = local;
-            let (at, clocks) = self.definition.put(local);
-            if at > self.until {
-                return None;
-            }
-            if at > self.after && (clocks != Clocks::Skipped || self.skipped) {
-                let business_date = self.closed_at(&self.definition.days, at);
-                return Some(Occurrence { at, local, business_date, clocks, seconds: self.seconds });
-            }
-        }
+        self.next_closed().map(|(occurrence, _)| occurrence)
     }
 }

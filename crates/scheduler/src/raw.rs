@@ -6,14 +6,14 @@ use crate::calendar::{Calendar, Roll, WEEKDAYS};
 use crate::days::{BusinessDays, CutOff};
 use crate::definition::{CatchUp, CatchUpPolicy, Definition, GapRule, OverlapRule};
 use crate::holidays::Holidays;
-use chrono::{NaiveDate, NaiveTime};
+use crate::words::value_of;
+use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use chrono_tz::Tz;
 use croner::Cron;
 use domain::run::RunKey;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 use thiserror::Error;
 
 /// The section `[schedule.NAME]`.
@@ -91,8 +91,8 @@ impl RawSchedule {
         let mut wrong = Wrong { name, sentences: Vec::new() };
         wrong.sentences.extend(checked_name(name).err());
         let cron = wrong.keep(cron(&self.cron));
-        let gap = wrong.keep(word("gap", &self.gap, &GapRule::WORDS));
-        let overlap = wrong.keep(word("overlap", &self.overlap, &OverlapRule::WORDS));
+        let gap = wrong.keep(value_of("gap", &self.gap, &GapRule::WORDS));
+        let overlap = wrong.keep(value_of("overlap", &self.overlap, &OverlapRule::WORDS));
         let zone = wrong.keep(zone(&self.zone));
         let cut_off = wrong.keep(cut_off(&self.cut_off));
         let calendar = wrong.keep(self.calendar(holidays));
@@ -100,30 +100,39 @@ impl RawSchedule {
         let catch_up = wrong.keep(self.catch_up());
         let on_time = wrong.keep(limited("on_time_s", self.on_time_s, 1, 3_600));
         let parts = (cron, gap, overlap, zone, cut_off, calendar, sources, catch_up, on_time);
-        let (Some(cron), Some(gap), Some(overlap), Some(zone), Some(cut_off), Some(calendar), Some(sources), Some(catch_up), Some(on_time)) =
-            parts
+        let (
+            Some(cron),
+            Some(gap),
+            Some(overlap),
+            Some(zone),
+            Some(cut_off),
+            Some(calendar),
+            Some(sources),
+            Some(catch_up),
+            Some(on_time),
+        ) = parts
         else {
             return Err(DefinitionError(wrong.sentences));
         };
         if !wrong.sentences.is_empty() {
             return Err(DefinitionError(wrong.sentences));
         }
-        let (name, days, on_time) = (name.to_owned(), BusinessDays { zone, cut_off, calendar }, Duration::from_secs(on_time.into()));
-        Ok(Definition { name, cron, gap, overlap, days, sources, catch_up, on_time })
+        let (days, on_time) = (BusinessDays { zone, cut_off, calendar }, TimeDelta::seconds(on_time.into()));
+        Ok(Definition { name: name.to_owned(), cron, gap, overlap, days, sources, catch_up, on_time })
     }
 
     fn calendar(&self, holidays: Result<Holidays, String>) -> Result<Calendar, String> {
-        let weekend = self.weekend.iter().map(|day| word("weekend", day, &WEEKDAYS)).collect::<Result<Vec<_>, _>>()?;
-        let roll = word("roll", &self.roll, &Roll::WORDS)?;
+        let weekend = self.weekend.iter().map(|day| value_of("weekend", day, &WEEKDAYS)).collect::<Result<Vec<_>, _>>()?;
+        let roll = value_of("roll", &self.roll, &Roll::WORDS)?;
         let none_left = || "weekend has all seven days; leave one for business".to_owned();
         Calendar::new(&weekend, holidays?, roll).ok_or_else(none_left)
     }
 
     fn catch_up(&self) -> Result<CatchUp, String> {
-        let policy = word("catch_up", &self.catch_up, &CatchUpPolicy::WORDS)?;
+        let policy = value_of("catch_up", &self.catch_up, &CatchUpPolicy::WORDS)?;
         let max = limited("catch_up_max", self.catch_up_max, 1, 1_000)?;
         let hours = limited("catch_up_window_h", self.catch_up_window_h, 1, 24 * 366)?;
-        Ok(CatchUp { policy, max, window: Duration::from_secs(u64::from(hours) * 3_600) })
+        Ok(CatchUp { policy, max, window: TimeDelta::hours(hours.into()) })
     }
 }
 
@@ -166,7 +175,9 @@ fn cron(text: &str) -> Result<Cron, String> {
 fn zone(text: &str) -> Result<Tz, String> {
     match text.trim() {
         "" => Err("zone is missing; name it as the tz database does, such as \"Europe/Dublin\" or \"UTC\"".to_owned()),
-        name => name.parse().map_err(|_| format!("zone is {text:?}, which the tz database does not have; one is \"Europe/Dublin\"")),
+        name => {
+            name.parse().map_err(|_| format!("zone is {text:?}, which the tz database does not have; one is \"Europe/Dublin\""))
+        }
     }
 }
 
@@ -196,12 +207,4 @@ fn sources(names: &[String]) -> Result<Vec<String>, String> {
 fn limited(key: &str, value: u32, least: u32, most: u32) -> Result<u32, String> {
     let wrong = || format!("{key} is {value} and must be from {least} to {most}");
     (least..=most).contains(&value).then_some(value).ok_or_else(wrong)
-}
-
-fn word<T: Copy>(key: &str, text: &str, words: &[(&str, T)]) -> Result<T, String> {
-    let known = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-    known.ok_or_else(|| {
-        let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-        format!("{key} is {text:?}; it is one of {}", words.join(", "))
-    })
 }
