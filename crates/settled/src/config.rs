@@ -7,7 +7,8 @@ mod check;
 mod url;
 
 use anyhow::Context;
-use scheduler::{Definition, RawSchedule};
+use scheduler::RawSchedule;
+use scheduler::definition::Definition;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

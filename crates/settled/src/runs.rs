@@ -5,7 +5,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use domain::run::RunKey;
 use ledger::schedule::PlannedRun;
-use scheduler::Definition;
+use scheduler::definition::Definition;
+use scheduler::plan::planned;
 
 /// What was asked for on the command line.
 pub(crate) struct Asked<'a> {
@@ -66,7 +67,7 @@ fn of_schedule(definition: &Definition, date: NaiveDate, now: DateTime<Utc>) -> 
     let first = occurrences.peek().copied();
     let come = occurrences.take_while(|occurrence| occurrence.at <= now).last();
     match come.or(first).filter(|occurrence| occurrence.business_date == date) {
-        Some(occurrence) => definition.planned(occurrence),
+        Some(occurrence) => planned(definition, occurrence),
         None => {
             let key = RunKey { schedule: definition.name().to_owned(), business_date: date, slot: "-".to_owned() };
             PlannedRun { sources: definition.sources().map(<[String]>::to_vec), ..PlannedRun::by_hand(key) }

@@ -9,7 +9,8 @@ use clap::Subcommand;
 use ledger::Ledger;
 use ledger::schedule::{RunFilter, RunHistory};
 use scheduler::preview::{PreviewLine, PreviewMark, preview};
-use scheduler::{Definition, RawSchedule};
+use scheduler::RawSchedule;
+use scheduler::definition::Definition;
 use serde::Serialize;
 use std::process::ExitCode;
 

@@ -19,7 +19,7 @@ use domain::step::{NoProbe, Probe};
 use gauges::Gauges;
 use planning::Planning;
 use reload::Reload;
-use scheduler::Definition;
+use scheduler::definition::Definition;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::metrics as name;
 use domain::ids::HolderId;
 use ledger::Ledger;
 use metrics::{counter, gauge};
-use scheduler::{Bell, Definition, Planner};
+use scheduler::definition::Definition;
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use worker::{Drain, Pulse};
@@ -19,4 +19,10 @@ pub(super) struct Planning {
     pub(super) wake: Arc<Notify>,
     pub(super) drain: Drain,
     pub(super) pulse: Arc<Pulse>,
+}
+impl Planning {
+    pub(super) async fn plan(self) -> anyhow::Result<()> {
+        self.drain.asked().await;
+        Ok(())
+    }
 }

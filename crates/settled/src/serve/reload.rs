@@ -3,7 +3,7 @@
 use crate::config::{Config, Worker};
 use crate::telemetry::LogLevel;
 use crate::wire;
-use scheduler::Definition;
+use scheduler::definition::Definition;
 use std::path::PathBuf;
 use worker::Pace;
 
