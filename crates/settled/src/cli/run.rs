@@ -5,8 +5,8 @@ use crate::exit::Unavailable;
 use crate::output::say;
 use crate::probe::SignalAt;
 use crate::progress::Progress;
-use crate::signals::drain_on_signal;
 use crate::runs::{self, Asked};
+use crate::signals::drain_on_signal;
 use crate::{exit, output, wire};
 use chrono::{NaiveDate, Utc};
 use domain::batch::BatchState;
@@ -57,11 +57,8 @@ impl Run {
     }
 
     async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let asked = Asked {
-            schedule: self.schedule.as_deref(),
-            business_date: self.business_date,
-            allow_future: self.allow_future,
-        };
+        let asked =
+            Asked { schedule: self.schedule.as_deref(), business_date: self.business_date, allow_future: self.allow_future };
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
         let ledger = wire::ledger(config).await?;

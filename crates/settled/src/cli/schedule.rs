@@ -8,9 +8,9 @@ use chrono::{DateTime, Days, NaiveDate, SecondsFormat, Utc};
 use clap::Subcommand;
 use ledger::Ledger;
 use ledger::schedule::{RunFilter, RunHistory};
-use scheduler::preview::{PreviewLine, PreviewMark, preview};
 use scheduler::RawSchedule;
 use scheduler::definition::Definition;
+use scheduler::preview::{PreviewLine, PreviewMark, preview};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -80,7 +80,9 @@ impl Schedule {
                 let definitions = config.schedules()?;
                 let definition = runs::named(&definitions, name)?;
                 wire::existing(config).await?.adopt_schedule(name, &definition.hash(), &because.operator()?).await?;
-                say!("schedule {name} is planned by the configured definition from now on; what the old one had not planned is caught up by its rule");
+                say!(
+                    "schedule {name} is planned by the configured definition from now on; what the old one had not planned is caught up by its rule"
+                );
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -172,7 +174,13 @@ impl Preview {
             }
             let mut table = output::table(["occurs", "UTC", "business date", "slot", "note"]);
             for line in &seen.lines {
-                table.add_row([local(definition, line.at), utc(line.at), line.key.business_date.to_string(), line.key.slot.clone(), notes(definition, line)]);
+                table.add_row([
+                    local(definition, line.at),
+                    utc(line.at),
+                    line.key.business_date.to_string(),
+                    line.key.slot.clone(),
+                    notes(definition, line),
+                ]);
             }
             say!("{} ({})\n{table}", definition.name(), definition.zone());
             if seen.more {
@@ -206,7 +214,17 @@ impl History {
         if self.json {
             return output::json(&runs);
         }
-        let mut table = output::table(["run", "schedule", "business date", "slot", "due (UTC)", "opened (UTC)", "finished (UTC)", "settled", "note"]);
+        let mut table = output::table([
+            "run",
+            "schedule",
+            "business date",
+            "slot",
+            "due (UTC)",
+            "opened (UTC)",
+            "finished (UTC)",
+            "settled",
+            "note",
+        ]);
         runs.into_iter().for_each(|run| {
             table.add_row(row(run));
         });

@@ -118,7 +118,8 @@ mod tests {
         let example = include_str!("../../../../config/settled.toml");
         let section = example.split_once("# [schedule.nightly]").expect("a schedule").1;
         let section = section.split("\n\n").next().expect("its end");
-        let keys: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = ")).collect();
+        let keys: Vec<&str> =
+            section.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = ")).collect();
         let shown: RawSchedule = toml::from_str(&keys.join("\n")).expect("the schedule is valid");
         let (holidays, sources) = (None, None);
         let defaults = RawSchedule { cron: shown.cron.clone(), zone: shown.zone.clone(), ..RawSchedule::default() };

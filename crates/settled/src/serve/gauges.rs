@@ -90,6 +90,6 @@ fn lateness(run: &OpenRun, now: chrono::DateTime<chrono::Utc>) -> Option<i64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus has only floats; counts and seconds, never money")]
-fn float(value: i64) -> f64 {
+pub(super) fn float(value: i64) -> f64 {
     value as f64
 }

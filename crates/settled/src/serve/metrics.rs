@@ -25,7 +25,10 @@ const COUNTERS: [(&str, &str); 9] = [
     (m::BATCHES_SETTLED, "Batches this process settled"),
     (m::ITEMS_SETTLED, "Items of the batches this process settled"),
     (m::BATCHES_QUARANTINED, "Batches this process gave up"),
-    (m::FENCE_REJECTIONS, "Writes of this process that the ledger refused because a newer holder had registered, by step; should be 0"),
+    (
+        m::FENCE_REJECTIONS,
+        "Writes of this process that the ledger refused because a newer holder had registered, by step; should be 0",
+    ),
     (m::LEASES_ACQUIRED, "Leases this process was granted and proved"),
     (m::LEASES_LOST, "Leases this process lost before it was done"),
     (lease::RENEWALS, "Renewals of leases by outcome; unknown ones were not answered and are tried again until the deadline"),
@@ -48,7 +51,11 @@ const GAUGES: [(&str, &str); 11] = [
 ];
 
 const HISTOGRAMS: [(&str, &str, [f64; 10]); 2] = [
-    (m::LEASE_HOLD, "Seconds from the grant of a lease to its release", [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0]),
+    (
+        m::LEASE_HOLD,
+        "Seconds from the grant of a lease to its release",
+        [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0],
+    ),
     (
         m::SETTLE_TRANSACTION,
         "Seconds of one settle transaction, the critical section",

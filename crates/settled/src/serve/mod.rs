@@ -128,7 +128,9 @@ fn reload_on_signal(
         while hangup.recv().await.is_some() {
             match reload.reload(&worker.pace) {
                 Ok(definitions) => drop(schedules.send_replace(definitions)),
-                Err(error) => tracing::error!(error = format!("{error:#}"), "the configuration cannot be used; the old one stays in force"),
+                Err(error) => {
+                    tracing::error!(error = format!("{error:#}"), "the configuration cannot be used; the old one stays in force")
+                }
             }
         }
     }))

@@ -1,10 +1,14 @@
 //! The planning loop: a bell rings, the planner looks whether an occurrence has come, the ledger keeps what it plans.
 
+use super::gauges::float;
 use super::metrics as name;
 use domain::ids::HolderId;
-use ledger::Ledger;
+use ledger::{Ledger, Schedules};
 use metrics::{counter, gauge};
+use scheduler::bell::Bell;
 use scheduler::definition::Definition;
+use scheduler::planner::Planner;
+use scheduler::report::{Outcome, Report, Rung};
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use worker::{Drain, Pulse};
@@ -21,8 +25,49 @@ pub(super) struct Planning {
     pub(super) pulse: Arc<Pulse>,
 }
 impl Planning {
-    pub(super) async fn plan(self) -> anyhow::Result<()> {
-        self.drain.asked().await;
+    /// Plans until a drain is asked. Outages are waited out by the planner: the marks stand meanwhile.
+    pub(super) async fn plan(mut self) -> anyhow::Result<()> {
+        let ledger: Arc<dyn Schedules> = self.ledger.clone();
+        let mut definitions = self.definitions.borrow_and_update().clone();
+        let mut planner = Planner::new(ledger, self.holder, definitions.clone());
+        let mut bell = Bell::start();
+        loop {
+            self.pulse.beat();
+            tokio::select! {
+                () = bell.rung() => {}
+                () = self.drain.asked() => break,
+            }
+            if self.definitions.has_changed().unwrap_or(false) {
+                definitions = self.definitions.borrow_and_update().clone();
+                planner.replace(definitions.clone());
+            }
+            // never inside the select: what is dropped there may be a transaction
+            if let Rung::Looked(report) = planner.ring().await {
+                self.show(&definitions, &report);
+            }
+        }
+        bell.stop();
         Ok(())
+    }
+
+    fn show(&self, definitions: &[Definition], report: &Report) {
+        for definition in definitions {
+            let schedule = definition.name();
+            if let Some(next) = definition.next_after(report.now) {
+                gauge!(name::NEXT_RUN, "schedule" => schedule.to_owned()).set(float(next.at.timestamp()));
+            }
+            let outcome = report.schedules.iter().find(|row| row.schedule == schedule).map(|row| &row.outcome);
+            let refused = matches!(outcome, Some(Outcome::Refused { .. }));
+            gauge!(name::SCHEDULE_REFUSED, "schedule" => schedule.to_owned()).set(if refused { 1 } else { 0 });
+            let (opened, missed) = match outcome {
+                Some(Outcome::Planned { opened, missed }) => (*opened, *missed),
+                Some(Outcome::Started | Outcome::Refused { .. } | Outcome::Failed { .. }) | None => (0, 0),
+            };
+            counter!(name::RUNS_PLANNED, "schedule" => schedule.to_owned()).increment(opened);
+            counter!(name::RUNS_MISSED, "schedule" => schedule.to_owned()).increment(missed);
+        }
+        if report.opened() > 0 {
+            self.wake.notify_one();
+        }
     }
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite
-        .with_postgres("R14 the database is lost during a run: the run goes on, and the next one is planned", |_| lost_during_a_run())
+        .with_postgres("R14 the database is lost during a run: the run goes on, and the next one is planned", |_| {
+            lost_during_a_run()
+        })
         .with_postgres("R10 idle instances ask rarely, and not together", |_| idle())
 }
 
