@@ -159,6 +159,9 @@ pub trait Fences: Send + Sync {
     /// Makes `source` the newest one under a higher generation, and takes every unit from whoever holds it.
     async fn adopt_source(&self, source: &str, operator: &Operator) -> Result<i64, LedgerError>;
 
+    /// The newest holder of one unit, a job's too.
+    async fn fence(&self, unit: Unit) -> Result<Stamp, LedgerError>;
+
     /// The newest holder of each unit.
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError>;
 

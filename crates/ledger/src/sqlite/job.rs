@@ -9,8 +9,8 @@ use domain::ids::RunId;
 use domain::unit::Unit;
 
 const FIND: &str = "SELECT unit FROM job WHERE name = $1";
-const NAME: &str =
-    "INSERT INTO job (name, unit) SELECT $1, coalesce(max(unit), 999999) + 1 FROM job ON CONFLICT (name) DO NOTHING";
+const NAME: &str = "INSERT INTO job (name, unit) SELECT $1, coalesce(max(unit), 999999) + 1 FROM job WHERE true
+    ON CONFLICT (name) DO NOTHING";
 /// Under the newest generation: a holder from before it must not find an empty row to register in.
 const FENCE: &str = "INSERT INTO unit_fence (unit, generation)
     SELECT unit, coalesce((SELECT max(generation) FROM fence_source), 0) FROM job WHERE name = $1 ON CONFLICT DO NOTHING";

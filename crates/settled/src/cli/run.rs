@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use worker::{Counters, Drain, RunReport, Worker};
+use worker::{Drain, RunReport, Worker};
 
 /// After the wait, for a transaction in flight to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -143,7 +143,7 @@ async fn watch(ledger: &dyn Ledger, worker: &Worker, due: &Due, quiet: bool) -> 
     Ok(tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
-            progress.at(Counters::read(&counters.settled));
+            progress.at(counters.settled.get());
         }
     }))
 }
