@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lease", &["domain"]),
     ("ledger", &["domain"]),
     ("intake", &["domain"]),
+    ("scheduler", &["domain", "ledger"]),
     ("worker", &["domain", "lease", "ledger"]),
     ("settled", &["domain", "intake", "lease", "ledger", "worker"]),
     ("xtask", &["lab"]),
@@ -22,6 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["lease", "ledger"]),
     ("backon", &["ledger"]),
+    ("croner", &["scheduler"]),
+    ("tokio-cron-scheduler", &["scheduler"]),
     ("csv", &["intake"]),
     ("flate2", &["intake", "settled"]),
     ("toml", &["intake", "settled"]),

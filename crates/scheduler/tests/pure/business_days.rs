@@ -110,7 +110,6 @@ fn holiday_lists() -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 5_000 }))]
 
     /// M16: in any zone, year and calendar every instant belongs to exactly one business date, and its interval begins where the one
     /// before ends.

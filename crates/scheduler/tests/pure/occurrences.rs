@@ -133,7 +133,6 @@ fn crons() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 3_000 }))]
 
     /// S2, S3: wherever a window is cut, also inside a repeated hour, nothing is found twice, and nothing is lost.
     #[test]

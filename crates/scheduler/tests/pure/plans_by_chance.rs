@@ -73,7 +73,6 @@ fn rows(definition: &Definition, planned: &Plan) -> (Vec<(chrono::NaiveDate, Str
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400 } else { 5_000 }))]
 
     /// S5: every key of the window runs, or is missed, or is counted, once.
     #[test]
