@@ -234,6 +234,7 @@ fn reloaded(world: &World) {
     let (code, _, err) = plain.settled(&["schedule", "adopt", "nightly", "--reason", "reloaded", "--config", &path]);
     assert_eq!(code, 0, "{err}");
     wait_until("a run of the new schedule", || !history(&plain).is_empty());
+    plain.import_sample(1, 1);
     wait_until("debug lines", || instance.events().iter().any(|event| event["level"] == "DEBUG"));
     instance.process.terminate().expect("a signal");
     assert_eq!(instance.end().0, 0, "{}", instance.log());
