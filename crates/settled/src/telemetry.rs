@@ -37,7 +37,7 @@ pub(crate) fn start(log: &Log) -> anyhow::Result<LogLevel> {
 }
 
 fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
-    // The driver's own lines (every statement over a second) only where they are asked for: log.level = "warn,sqlx=warn".
-    EnvFilter::try_new(format!("sqlx=error,{}", log.level))
+    // Lines of the driver (every statement over a second) and of the bell only where they are asked for: log.level = "warn,sqlx=warn".
+    EnvFilter::try_new(format!("sqlx=error,tokio_cron_scheduler=error,{}", log.level))
         .map_err(|error| ConfigError(format!("log.level {:?}: {error}", log.level)).into())
 }
