@@ -5,6 +5,7 @@ mod fairness;
 mod kills;
 mod operators;
 mod real_files;
+mod roles;
 mod start;
 mod steps;
 mod world;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     suite = kills::add(suite);
     suite = operators::add(suite);
     suite = real_files::add(suite);
+    suite = roles::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
     suite.run()
