@@ -128,6 +128,11 @@ fn ask(url: &PostgresUrl, sql: &str) -> String {
     url.query(sql).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// With an end: an instance that may not touch its leases takes the lock service for unavailable, and waits.
+fn settle(instance: &World) {
+    instance.json(&["run", "--json", "--wait", "60"]);
+}
+
 /// Every command of the lease guard, a frozen instance's refused write, and a batch that kills its workers.
 fn under_leases(roles: &Roles) {
     let runtime = &roles.runtime.with_more(&[("SETTLED__LEASE__TTL_MS", "500")]);
@@ -135,6 +140,7 @@ fn under_leases(roles: &Roles) {
     assert_eq!(code, 0, "{err}");
     runtime.import_sample(20, 3);
     quarantined(&runtime.with_more(&[("SETTLED__WORKER__MAX_ATTEMPTS", "1")]));
+    assert_eq!(ask(&roles.admin, "SELECT count(*) FROM lease"), "0", "what was held is given back");
     broken_batches(runtime);
     refused_write(runtime);
     for listing in
@@ -150,14 +156,14 @@ fn under_leases(roles: &Roles) {
 
 /// One attempt is all it gets, and that kills its worker.
 fn quarantined(runtime: &World) {
-    assert_eq!(runtime.start("killed", &["run", "--json", "--signal-at", "InsideSettleTx=kill#7"]).end().0, -1);
-    let (code, did, err) = runtime.settled(&["run", "--json"]);
+    assert_eq!(runtime.start("killed", &["run", "--json", "--signal-at", "InsideSettleTx=kill#7", "--wait", "60"]).end().0, -1);
+    let (code, did, err) = runtime.settled(&["run", "--json", "--wait", "60"]);
     assert_eq!(code, 3, "{did}{err}");
     let quarantined = runtime.json(&["batch", "list", "--state", "quarantined", "--json"]);
     for batch in quarantined.as_array().expect("a list") {
         runtime.json(&["batch", "retry", &number(batch, "id").to_string(), "--reason", "cured", "--json"]);
     }
-    runtime.json(&["run", "--json"]);
+    settle(runtime);
 }
 
 /// One is withdrawn, one accepted.
@@ -174,7 +180,7 @@ fn broken_batches(runtime: &World) {
         let id = number(&imported["batches"][batch], "id").to_string();
         runtime.json(&["batch", decision, &id, "--reason", "as the source said", "--json"]);
     }
-    runtime.json(&["run", "--json"]);
+    settle(runtime);
 }
 
 /// One is frozen behind its last look at the lease, another takes over: the refusal is a row.
@@ -182,9 +188,9 @@ fn refused_write(runtime: &World) {
     let day = chrono::NaiveDate::from_ymd_opt(2026, 1, 6).expect("a date");
     let file = runtime.file("next.csv", intake::sample::canonical(10, 2, day, 12));
     runtime.import(&file, "canonical-csv");
-    let mut frozen = runtime.start("frozen", &["run", "--json", "--signal-at", "BeforeSettleTx=stop"]);
+    let mut frozen = runtime.start("frozen", &["run", "--json", "--signal-at", "BeforeSettleTx=stop", "--wait", "60"]);
     frozen.wait_stopped();
-    runtime.json(&["run", "--json"]);
+    settle(runtime);
     frozen.process.wake().expect("a child");
     assert!(number(&frozen.end_well(), "fenced") > 0, "{}", frozen.log());
     assert!(!runtime.rejections().is_empty());
@@ -195,13 +201,13 @@ fn under_row_locks(roles: &Roles) {
     let (code, _, err) = runtime.settled(&["config", "adopt", "--reason", "all effects are in this database"]);
     assert_eq!(code, 0, "{err}");
     runtime.import_sample(20, 3);
-    runtime.json(&["run", "--json"]);
+    settle(runtime);
     runtime.assert_all_settled(20);
 }
 
 fn refused_to_instances(roles: &Roles) {
     roles.runtime.import_sample(3, 2);
-    roles.runtime.json(&["run", "--json"]);
+    settle(&roles.runtime);
     for table in APPEND_ONLY {
         let columns = ask(
             &roles.admin,
@@ -240,7 +246,7 @@ fn refused_to_instances(roles: &Roles) {
 
 fn auditor_reads(roles: &Roles) {
     roles.runtime.import_sample(3, 2);
-    roles.runtime.json(&["run", "--json"]);
+    settle(&roles.runtime);
     roles.auditor.assert_all_settled(3);
     for look in
         [&["status", "--json"][..], &["batch", "list", "--json"], &["batch", "show", "1", "--json"], &["fence", "list", "--json"]]
