@@ -43,6 +43,9 @@ fn every_command_of_a_shell_block_succeeds() {
     assert!(ran >= 5, "only {ran} commands");
 }
 
+/// Commands that deploy/README.md tells of before the program has them.
+const AHEAD: [&str; 2] = ["serve", "schedule"];
+
 /// `settled batch cancel` in a sentence is a command that exists.
 #[test]
 fn every_command_in_a_sentence_exists() {
@@ -52,6 +55,10 @@ fn every_command_in_a_sentence_exists() {
             let words = span.split_whitespace().take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()));
             let arguments: Vec<_> = words.chain(["--help"]).collect();
             let output = settled(&root(), &arguments);
+            if AHEAD.contains(&arguments[0]) {
+                assert!(!output.status.success(), "settled {} is there now: take it out of AHEAD", arguments[0]);
+                continue;
+            }
             assert!(output.status.success() && arguments.len() > 1, "{file}: settled {span}: {}", text(&output.stderr));
             tried += 1;
         }
