@@ -8,6 +8,7 @@ mod group;
 mod nightly;
 mod servers;
 mod test;
+mod tools;
 
 use std::process::{Command, ExitCode};
 
@@ -25,6 +26,8 @@ enum Xtask {
     Servers(servers::Args),
     /// The long tests, optimised.
     Nightly(nightly::Args),
+    /// Bring what the deployment files are checked with into target/tools.
+    Tools,
 }
 
 fn main() -> ExitCode {
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Xtask::Test(args) => test::run(args),
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
+        Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

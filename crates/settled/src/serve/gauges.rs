@@ -3,11 +3,12 @@
 
 use super::metrics as name;
 use ledger::Ledger;
-use ledger::schedule::OpenRun;
+use ledger::schedule::{Marks, OpenRun, ScheduleState};
 use metrics::gauge;
+use scheduler::definition::Definition;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 /// How old an answer may be.
 const FRESH: Duration = Duration::from_secs(2);
@@ -18,12 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(super) struct Gauges {
     ledger: Arc<dyn Ledger>,
+    definitions: watch::Receiver<Vec<Definition>>,
     last: Arc<Mutex<Option<(Instant, Result<(), String>)>>>,
 }
 
 impl Gauges {
-    pub(super) fn new(ledger: Arc<dyn Ledger>) -> Gauges {
-        Gauges { ledger, last: Arc::default() }
+    pub(super) fn new(ledger: Arc<dyn Ledger>, definitions: watch::Receiver<Vec<Definition>>) -> Gauges {
+        Gauges { ledger, definitions, last: Arc::default() }
     }
 
     /// Brings the gauges up to date, or says why they are not.
@@ -55,7 +57,8 @@ impl Gauges {
     }
 
     async fn read(&self) -> Result<(), ledger::LedgerError> {
-        let now = self.ledger.marks().await?.now;
+        let marks = self.ledger.marks().await?;
+        self.show_schedules(&marks, &self.ledger.schedule_states().await?);
         let waiting = self.ledger.waiting().await?;
         let states = [
             ("pending", waiting.pending),
@@ -65,21 +68,34 @@ impl Gauges {
         ];
         states.into_iter().for_each(|(state, batches)| gauge!(name::BATCHES, "state" => state).set(float(batches)));
         gauge!(name::LEDGER_FENCE_REJECTIONS).set(float(waiting.fence_rejections));
-        for state in self.ledger.schedule_states().await? {
-            gauge!(name::MISSED_RUNS, "schedule" => state.schedule.clone()).set(float(state.missed));
-            if let Some(last) = state.last_run {
-                gauge!(name::LAST_RUN, "schedule" => state.schedule).set(float(last.timestamp()));
-            }
-        }
         let runs = self.ledger.open_work().await?;
         let units: usize = runs.iter().map(|run| run.units.len()).sum();
         gauge!(name::UNITS_DUE).set(u32::try_from(units).unwrap_or(u32::MAX));
         for run in &runs {
-            if let Some(late) = lateness(run, now) {
+            if let Some(late) = lateness(run, marks.now) {
                 gauge!(name::RUN_LATENESS, "schedule" => run.key.schedule.clone()).set(float(late));
             }
         }
         Ok(())
+    }
+
+    /// The next run is the first one that nobody has planned: when nobody plans, it lies in the past. Schedules that never missed a
+    /// run say so, or nobody would notice the first time.
+    fn show_schedules(&self, marks: &Marks, states: &[ScheduleState]) {
+        for definition in self.definitions.borrow().iter() {
+            let schedule = definition.name();
+            let missed = states.iter().find(|state| state.schedule == schedule).map_or(0, |state| state.missed);
+            gauge!(name::MISSED_RUNS, "schedule" => schedule.to_owned()).set(float(missed));
+            let mark = marks.marks.iter().find(|mark| mark.schedule == schedule);
+            if let Some(next) = mark.and_then(|mark| definition.next_after(mark.at)) {
+                gauge!(name::NEXT_RUN, "schedule" => schedule.to_owned()).set(float(next.at.timestamp()));
+            }
+        }
+        for state in states {
+            if let Some(last) = state.last_run {
+                gauge!(name::LAST_RUN, "schedule" => state.schedule.clone()).set(float(last.timestamp()));
+            }
+        }
     }
 }
 
@@ -90,6 +106,6 @@ fn lateness(run: &OpenRun, now: chrono::DateTime<chrono::Utc>) -> Option<i64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus has only floats; counts and seconds, never money")]
-pub(super) fn float(value: i64) -> f64 {
+fn float(value: i64) -> f64 {
     value as f64
 }

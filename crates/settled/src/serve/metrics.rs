@@ -44,7 +44,7 @@ const GAUGES: [(&str, &str); 11] = [
     (LEDGER_FENCE_REJECTIONS, "Refused writes that the ledger keeps, of every instance ever"),
     (RUN_LATENESS, "For how long the newest run of a schedule is past its time with batches still due; 0 when it has none"),
     (LAST_RUN, "When the newest run of a schedule was due"),
-    (NEXT_RUN, "When the next run of a schedule is due"),
+    (NEXT_RUN, "When the first run of a schedule is due that nobody has planned yet; in the past only if nobody plans"),
     (MISSED_RUNS, "Occurrences of a schedule that were missed, ever"),
     (SCHEDULE_REFUSED, "1 while a schedule is defined otherwise here than in the ledger, so that this process does not plan it"),
     (BUILD_INFO, "The version that runs"),

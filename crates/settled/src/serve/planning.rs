@@ -1,6 +1,5 @@
 //! The planning loop: a bell rings, the planner looks whether an occurrence has come, the ledger keeps what it plans.
 
-use super::gauges::float;
 use super::metrics as name;
 use domain::ids::HolderId;
 use ledger::{Ledger, Schedules};
@@ -53,9 +52,6 @@ impl Planning {
     fn show(&self, definitions: &[Definition], report: &Report) {
         for definition in definitions {
             let schedule = definition.name();
-            if let Some(next) = definition.next_after(report.now) {
-                gauge!(name::NEXT_RUN, "schedule" => schedule.to_owned()).set(float(next.at.timestamp()));
-            }
             let outcome = report.schedules.iter().find(|row| row.schedule == schedule).map(|row| &row.outcome);
             let refused = matches!(outcome, Some(Outcome::Refused { .. }));
             gauge!(name::SCHEDULE_REFUSED, "schedule" => schedule.to_owned()).set(if refused { 1 } else { 0 });

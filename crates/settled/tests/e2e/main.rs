@@ -6,6 +6,7 @@ mod kills;
 mod operators;
 mod outages;
 mod real_files;
+mod roles;
 mod serve;
 mod start;
 mod steps;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     suite = operators::add(suite);
     suite = outages::add(suite);
     suite = real_files::add(suite);
+    suite = roles::add(suite);
     suite = serve::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);

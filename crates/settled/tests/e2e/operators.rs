@@ -1,7 +1,6 @@
 //! What operators do, and what the program tells them: exit codes, reasons, refusals.
 
-use crate::world::{World, number, on_both};
-use lab::postgres::PostgresUrl;
+use crate::world::{World, on_both};
 use lab::trials::Suite;
 
 pub(crate) fn add(suite: Suite) -> Suite {
@@ -9,7 +8,6 @@ pub(crate) fn add(suite: Suite) -> Suite {
     let suite = on_both(suite, "a cancelled batch comes again corrected", |world, _| cancel_and_correct(world));
     let suite = on_both(suite, "another cut of the work is refused until it is adopted", |world, _| adopt_partitions(world));
     let suite = on_both(suite, "a business date after today needs a word", |world, _| future(world));
-    let suite = suite.with_postgres("an instance needs the privileges that deploy/README.md names, and no others", fewest_rights);
     let suite = on_both(
         suite,
         "--wait ends with exit 4 while another holds the work, and is no limit to work that is done",
@@ -88,26 +86,6 @@ fn unavailable(world: &World) {
     let (code, _, err) = nowhere.settled(&["status"]);
     assert_eq!(code, 4, "{err}");
     assert!(!err.contains("secret"), "{err}");
-}
-
-fn fewest_rights(url: &PostgresUrl) {
-    let ask = |sql: &str| url.query(sql).unwrap_or_else(|error| panic!("{error}"));
-    let owner = World::postgres(url);
-    let (code, _, err) = owner.settled(&["migrate"]);
-    assert_eq!(code, 0, "{err}");
-    let role = format!("instance_of_{}", ask("SELECT current_database()"));
-    ask(&format!("CREATE ROLE {role} LOGIN"));
-    ask(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}"));
-    ask(&format!("REVOKE UPDATE, DELETE ON journal_entry, posting FROM {role}"));
-    let (scheme, rest) = url.split_once("://").expect("a URL");
-    let place = rest.split_once('@').map_or(rest, |(_, place)| place);
-    let as_instance = format!("{scheme}://{role}@{place}");
-    let instance = owner.with(&[("SETTLED__DATABASE__URL", &as_instance), ("SETTLED__DATABASE__MIGRATE", "false")]);
-    instance.import_sample(5, 3);
-    assert_eq!(number(&instance.json(&["run", "--json"]), "batches_settled"), 5);
-    instance.assert_all_settled(5);
-    ask(&format!("DROP OWNED BY {role}"));
-    ask(&format!("DROP ROLE {role}"));
 }
 
 fn wait(world: &World) {

@@ -71,6 +71,13 @@ impl World {
         World { folder, url: self.url.clone(), settings }
     }
 
+    /// The same with more settings.
+    pub(crate) fn with_more(&self, settings: &[(&'static str, &str)]) -> World {
+        let mut world = self.with(settings);
+        world.settings.splice(0..0, self.settings.iter().cloned());
+        world
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
