@@ -49,7 +49,7 @@ impl Worker {
                 Look::Busy => self.pause(self.pace.get().poll).await,
                 Look::Idle => {
                     tokio::select! {
-                        () = self.pause(self.pace.get().idle_poll) => {}
+                        () = self.pause_about(self.pace.get().idle_poll) => {}
                         () = wake.notified() => {}
                     }
                 }

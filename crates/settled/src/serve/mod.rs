@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use worker::{Pulse, Worker};
 
@@ -39,6 +39,8 @@ pub(crate) async fn serve(
     level: LogLevel,
     signal_at: Option<SignalAt>,
 ) -> anyhow::Result<ExitCode> {
+    // Before anything takes time: by default a hangup ends a process.
+    let hangup = signal(SignalKind::hangup())?;
     let rendered = metrics::install()?;
     let definitions = config.schedules()?;
     let listener = listen(&config).await?;
@@ -54,13 +56,13 @@ pub(crate) async fn serve(
     let planning = Planning {
         ledger: Arc::clone(&ledger),
         holder: worker.holder,
-        definitions: planned_by,
+        definitions: planned_by.clone(),
         wake: Arc::clone(&wake),
         drain: drain.clone(),
         pulse: Arc::clone(&planning_pulse),
     };
     let admin = Arc::new(Admin {
-        gauges: Gauges::new(ledger),
+        gauges: Gauges::new(ledger, planned_by.clone()),
         rendered,
         drain: drain.clone(),
         pulses: vec![("worker", Arc::clone(&worker.pulse)), ("planner", planning_pulse)],
@@ -69,7 +71,7 @@ pub(crate) async fn serve(
     let mut endpoint = tokio::spawn(axum::serve(listener, admin::routes(admin)).into_future());
     let mut planner = tokio::spawn(planning.plan());
     let mut settler = tokio::spawn(work(Arc::clone(&worker), wake));
-    let reloader = reload_on_signal(Reload { file, level, config }, Arc::clone(&worker), schedules)?;
+    let reloader = tokio::spawn(reload_at(hangup, Reload { file, level, config }, Arc::clone(&worker), schedules));
 
     // Whichever ends first ends all of them: an instance that does half of its work looks alive and is not.
     let ended = tokio::select! {
@@ -118,20 +120,13 @@ fn announce(config: &Config, definitions: &[Definition], address: std::net::Sock
 }
 
 /// SIGHUP reads the configuration again.
-fn reload_on_signal(
-    mut reload: Reload,
-    worker: Arc<Worker>,
-    schedules: watch::Sender<Vec<Definition>>,
-) -> anyhow::Result<tokio::task::JoinHandle<()>> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            match reload.reload(&worker.pace) {
-                Ok(definitions) => drop(schedules.send_replace(definitions)),
-                Err(error) => {
-                    tracing::error!(error = format!("{error:#}"), "the configuration cannot be used; the old one stays in force")
-                }
+async fn reload_at(mut hangup: Signal, mut reload: Reload, worker: Arc<Worker>, schedules: watch::Sender<Vec<Definition>>) {
+    while hangup.recv().await.is_some() {
+        match reload.reload(&worker.pace) {
+            Ok(definitions) => drop(schedules.send_replace(definitions)),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the configuration cannot be used; the old one stays in force");
             }
         }
-    }))
+    }
 }

@@ -219,7 +219,7 @@ fn reloaded(world: &World) {
         command.env_remove(key);
     }
     let mut instance = plain.start_command("served", &mut command);
-    instance.wait_for("serving");
+    instance.wait_for("first planned from now on");
     plain.file("settled.toml", text("not a cron", "info", 2_000));
     instance.process.hangup().expect("a signal");
     let wrong = instance.wait_for("the old one stays in force");
