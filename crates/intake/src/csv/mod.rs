@@ -20,6 +20,9 @@ use row::Row;
 use split::Record;
 use std::io::Read;
 
+/// What helps where not even the header can be read.
+const CHOOSE: &str = "choose the profile of this file, which names its encoding and its delimiter";
+
 pub(crate) fn read(
     source: &mut Source<impl Read>,
     profile: &Profile,
@@ -27,7 +30,7 @@ pub(crate) fn read(
     batches: &mut Batches<'_>,
 ) -> Result<(), Fault> {
     let mut record = Record::default();
-    if !record.read(source, layout.delimiter).map_err(|fault| fault.with_remedy("choose the profile of this file"))? {
+    if !record.read(source, layout.delimiter).map_err(|fault| fault.with_remedy(CHOOSE))? {
         return Err(Fault::at(source.line(), "the file has no header", "transfer it again"));
     }
     let preamble = match &layout.preamble {
