@@ -79,7 +79,8 @@ fn take(line: &Line<'_>, number: u64, batches: &mut Batches<'_>) -> Result<(), F
     }
     batches.date_same(batch, line.business_date, number)?;
     if line.kind == profile::TOTAL {
-        let minor = |text: Option<&str>| amount(text, number)?.map(|total| PLAIN.declared_minor(total, currency, number)).transpose();
+        let minor =
+            |text: Option<&str>| amount(text, number)?.map(|total| PLAIN.declared_minor(total, currency, number)).transpose();
         let (gross_minor, fee_minor) = (minor(line.gross.as_deref())?, minor(line.fee.as_deref())?);
         let declared = Declared { items: line.items.map(i64::from), gross_minor, fee_minor, ..Declared::default() };
         return batches.declare(batch, currency, declared, number);

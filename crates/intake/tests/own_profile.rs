@@ -41,7 +41,8 @@ fn a_file_of_an_unknown_provider_foots() {
 fn m11_amounts_are_read_in_one_way_only() {
     assert_eq!((gross("EUR", "12,50-"), gross("EUR", "12,50"), gross("EUR", "0,00-")), (-1_250, 1_250, 0));
     assert_eq!((gross("EUR", "1.234,50-"), gross("EUR", "1234,5")), (-123_450, 123_450));
-    let wrong = ["-12,50", "12.50", "12.50-", "1.23,50", "12,50--", "12,50 -", "- 12,50", "-", "12,-", "(12,50)", "+12,50", "-12,50-"];
+    let wrong =
+        ["-12,50", "12.50", "12.50-", "1.23,50", "12,50--", "12,50 -", "- 12,50", "-", "12,-", "(12,50)", "+12,50", "-12,50-"];
     for amount in wrong {
         refused(row("EUR", amount), OWN, 2, "is not an amount (profile nordhandel expects e.g. 1234,50 or 1234,50-)");
     }
@@ -75,9 +76,14 @@ fn m12_the_encoding_is_the_profiles() {
     }
     assert_eq!(in_other("utf-8", nordhandel().as_bytes()).unwrap().0.batches, summary.batches);
     let error = in_other("utf-8", &bytes).unwrap_err().to_string();
-    assert!(error.starts_with("file:1: byte 21 of the line is not UTF-8: choose the profile of this file, which names its encoding"), "{error}");
+    assert!(
+        error.starts_with("file:1: byte 21 of the line is not UTF-8: choose the profile of this file, which names its encoding"),
+        "{error}"
+    );
     // the euro sign is where Latin-1 has a control character, which no file means
-    let euro = |byte: u8| [latin1(NORDHANDEL_HEADER), b"Z-1;02.03.2026;Umsatz;Caf\xe9 ".to_vec(), vec![byte], b";EUR;1,00;;B1;\n".to_vec()].concat();
+    let euro = |byte: u8| {
+        [latin1(NORDHANDEL_HEADER), b"Z-1;02.03.2026;Umsatz;Caf\xe9 ".to_vec(), vec![byte], b";EUR;1,00;;B1;\n".to_vec()].concat()
+    };
     refused(euro(0x80), OWN, 2, "byte 28 of the line is no character of latin-1");
     let merchant = |encoding: &str, byte: u8| in_other(encoding, &euro(byte)).map(|(_, items)| items[0].item.merchant.clone());
     assert_eq!(merchant("windows-1252", 0x80).unwrap(), "Café €");

@@ -75,7 +75,9 @@ fn capital_letters_make_no_difference() {
     let digest = |text: &str| good(text, PAYOUTS).0.batches[0].digest;
     let text = report(0);
     assert!(text.contains(",usd,") && text.contains(",USD,") && text.contains(",re_") && text.contains(",Re_"));
-    for (from, to) in [(",usd,", ",USD,"), (",USD,", ",usd,"), (",Re_", ",re_"), (",charge,", ",Charge,"), (",payout,", ",PAYOUT,")] {
+    for (from, to) in
+        [(",usd,", ",USD,"), (",USD,", ",usd,"), (",Re_", ",re_"), (",charge,", ",Charge,"), (",payout,", ",PAYOUT,")]
+    {
         assert_eq!(digest(&text.replace(from, to)), digest(&text), "{from} {to}");
     }
     assert_ne!(digest(&text.replace("txn_", "TXN_")), digest(&text), "an id is what it is");
@@ -137,7 +139,8 @@ fn somebody_must_name_the_payout_and_the_merchant() {
 /// Rows whose identity is their content wait for the name of their batch, which is part of it.
 #[test]
 fn the_name_of_the_batch_may_come_last() {
-    let profile = common::profile_text(PAYOUTS).replace("fee = { kind = \"fee\" }", "fee = { kind = \"fee\", identity = \"content\" }");
+    let profile =
+        common::profile_text(PAYOUTS).replace("fee = { kind = \"fee\" }", "fee = { kind = \"fee\", identity = \"content\" }");
     let profile = intake::Profile::parse(&profile, PAYOUTS).unwrap();
     let (text, unnamed) = (report(0), report(0).replace(",po_02222,", ",,"));
     let last = unnamed.trim_end().rsplit_once('\n').unwrap().0;

@@ -43,7 +43,8 @@ fn keys(section: &str, headings: &str, found: &mut Vec<Key>) {
         let path = if section.is_empty() { name } else { format!("{section}.{name}") };
         // a section, a list of them, or sections under names of the user's; within a list, of the entry that was opened last
         let within = if headings.starts_with("[[") { format!("{headings}\n") } else { String::new() };
-        let headings = [format!("[{path}]"), format!("[[{path}]]"), format!("[{path}.any]")].map(|deeper| within.clone() + &deeper);
+        let headings =
+            [format!("[{path}]"), format!("[[{path}]]"), format!("[{path}.any]")].map(|deeper| within.clone() + &deeper);
         let before = found.len();
         for deeper in headings {
             if found.len() == before {
@@ -71,7 +72,15 @@ fn rows() -> Vec<(Vec<String>, Vec<String>)> {
 fn the_reader_says_what_there_is() {
     let found: BTreeSet<String> = all_keys().iter().map(|key| format!("{} {}", key.section, key.name)).collect();
     // of each depth one that must be there, or the others could be missed
-    for key in [" source", "batch rule", "check says", "check.amount debit", "amounts.fee negate", "types.values negate", "preamble type"] {
+    for key in [
+        " source",
+        "batch rule",
+        "check says",
+        "check.amount debit",
+        "amounts.fee negate",
+        "types.values negate",
+        "preamble type",
+    ] {
         assert!(found.contains(key), "{key:?} is not among {found:?}");
     }
     assert!(found.len() >= 60, "{found:?}");
@@ -97,7 +106,8 @@ fn every_key_is_explained() {
             here && (section || spans.iter().any(|span| words(span).any(|word| word == key.name)))
         })
     };
-    let missing: Vec<_> = all_keys().into_iter().filter(|key| !explained(key)).map(|key| format!("[{}] {}", key.section, key.name)).collect();
+    let missing: Vec<_> =
+        all_keys().into_iter().filter(|key| !explained(key)).map(|key| format!("[{}] {}", key.section, key.name)).collect();
     assert!(missing.is_empty(), "not explained: {missing:?}");
 }
 

@@ -142,14 +142,29 @@ fn numbers_have_one_meaning() {
 #[test]
 fn a_preamble_speaks_of_the_whole_file() {
     of(TABLES, "rule = \"one_per_file\"", "rule = \"by_row\"", "batch.rule must be \"one_per_file\"");
-    of(TABLES, "rule = \"one_per_file\"", "rule = \"sometimes\"", "unknown variant `sometimes`, expected `by_row` or `one_per_file`");
-    of(TABLES, "[preamble]\ncolumn = \"ROW_TYPE\"\ntype = \"HEADER\"\n", "", "batch.table is \"preamble\", but there is no [preamble]");
+    of(
+        TABLES,
+        "rule = \"one_per_file\"",
+        "rule = \"sometimes\"",
+        "unknown variant `sometimes`, expected `by_row` or `one_per_file`",
+    );
+    of(
+        TABLES,
+        "[preamble]\ncolumn = \"ROW_TYPE\"\ntype = \"HEADER\"\n",
+        "",
+        "batch.table is \"preamble\", but there is no [preamble]",
+    );
     of(TABLES, "type = \"HEADER\"\n", "", "preamble needs both column and type");
     of(TABLES, "column = \"ROW_TYPE\"\n", "", "preamble needs both column and type");
     of(TABLES, "table = \"preamble\"\ngross", "table = \"preamble\"\ntype = \"HEADER\"\ngross", "are told by preamble.type");
     of(TABLES, "table = \"preamble\"\ngross", "gross", "declared.type is missing");
     of(TABLES, "rule = \"same\"", "rule = \"latest\"\ntypes = [\"PAYMENT\"]", "the date is in the preamble");
-    of(TABLES, "table = \"preamble\"\ncolumns = [\"SETTLEMENT_CURRENCY\"]", "columns = [\"CUR\"]", "declared.currency is missing");
+    of(
+        TABLES,
+        "table = \"preamble\"\ncolumns = [\"SETTLEMENT_CURRENCY\"]",
+        "columns = [\"CUR\"]",
+        "declared.currency is missing",
+    );
     of(TABLES, "table = \"preamble\"", "table = \"postscript\"", "unknown variant `postscript`, expected `rows` or `preamble`");
     let unused = format!("{}\n[preamble]\n", profile_text(PAYOUTS));
     wrong(&unused, "no section has table = \"preamble\"");

@@ -74,7 +74,8 @@ fn payout() {
     let [total] = batch.totals[..] else { panic!("one currency expected") };
     assert_eq!((total.net_minor, total.remittance_minor, total.difference_minor), (2_640, 2_305, 335));
     assert!(items.iter().all(|staged| staged.item.merchant == "acct_live"));
-    let alike = String::from_utf8(bytes("stripe_payout_reconciliation.csv")).unwrap().replace(",usd,", ",USD,").replace("Re_", "re_");
+    let alike =
+        String::from_utf8(bytes("stripe_payout_reconciliation.csv")).unwrap().replace(",usd,", ",USD,").replace("Re_", "re_");
     assert_eq!(common::good(alike, common::PAYOUTS).0.batches, summary.batches);
 }
 

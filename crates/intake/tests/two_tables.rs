@@ -117,7 +117,12 @@ fn a_preamble_that_was_cut_or_altered_is_refused() {
     refused(text.replacen(",1126.46,", ",1126.465,", 1), TABLES, 2, "1126.465 is finer than USD");
     let second = |record: &str| [lines[0], lines[1], record, &lines[2..].join("\n")].join("\n");
     refused(second(lines[1]), TABLES, 3, "a second total of USD for batch \"2200\"");
-    refused(second(&lines[1].replace(",2200,", ",2201,")), TABLES, 3, "the row is of batch \"2201\", the file of \"2200\" (line 2)");
+    refused(
+        second(&lines[1].replace(",2200,", ",2201,")),
+        TABLES,
+        3,
+        "the row is of batch \"2201\", the file of \"2200\" (line 2)",
+    );
     refused(second(&lines[1].replace(",USD,", ",EUR,")), TABLES, 3, "different currencies or merchants, and the rows name none");
     refused(second(&lines[1].replace(",2026-01-09,", ",2026-01-10,")), TABLES, 3, "has the business date 2026-01-09 and here");
     // a row of the one table in the other

@@ -82,13 +82,7 @@ impl Batch {
         batches.push(self.index, self.item(record, currency, direction, cents)?, identity)
     }
 
-    fn item(
-        &self,
-        record: &Record<'_>,
-        currency: Currency,
-        direction: Direction,
-        cents: u64,
-    ) -> Result<Item, Fault> {
+    fn item(&self, record: &Record<'_>, currency: Currency, direction: Direction, cents: u64) -> Result<Item, Fault> {
         // ten digits fit
         let amount = i64::try_from(cents).map_err(|_| record.fault("the amount is too large", "correct the file"))?;
         Ok(Item {

@@ -95,7 +95,9 @@ impl Arguments {
             Command::Fence(command) => command.run(&config).await,
             Command::Config(command) => command.run(&config).await,
             Command::Bench(command) => command.run(&config).await,
-            Command::Completions(_) | Command::Demo(_) | Command::Profile(_) => unreachable!("run above: they need no configuration"),
+            Command::Completions(_) | Command::Demo(_) | Command::Profile(_) => {
+                unreachable!("run above: they need no configuration")
+            }
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod broken_input;
 mod fairness;
+mod formats;
 mod kills;
 mod operators;
+mod profile_command;
 mod real_files;
 mod start;
 mod steps;
@@ -16,8 +18,10 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     suite = broken_input::add(suite);
     suite = fairness::add(suite);
+    suite = formats::add(suite);
     suite = kills::add(suite);
     suite = operators::add(suite);
+    suite = profile_command::add(suite);
     suite = real_files::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);

@@ -64,7 +64,8 @@ fn list(json: bool) -> anyhow::Result<()> {
 /// What it reads is the first sentence of the comment that it begins with.
 fn built_in(name: &str) -> Result<BuiltIn, ProfileError> {
     let profile = Profile::load(name)?;
-    let comment = Profile::text(name)?.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect::<Vec<_>>().join(" ");
+    let comment =
+        Profile::text(name)?.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect::<Vec<_>>().join(" ");
     let reads = comment.split_once(". ").map_or(comment.as_str(), |(first, _)| first).trim_end_matches('.').to_owned();
     Ok(BuiltIn { name: name.to_owned(), source: profile.source, reads })
 }
