@@ -136,21 +136,25 @@ fn somebody_must_name_the_payout_and_the_merchant() {
     refused(file(header, &late), PAYOUTS, 15, "line 15 leaves its merchant to its batch, and that has two");
 }
 
-/// Rows whose identity is their content wait for the name of their batch, which is part of it.
+/// Rows whose identity is their content wait for the name of their batch, which is part of it: whoever else they wait for.
 #[test]
 fn the_name_of_the_batch_may_come_last() {
-    let profile =
+    let by_content =
         common::profile_text(PAYOUTS).replace("fee = { kind = \"fee\" }", "fee = { kind = \"fee\", identity = \"content\" }");
-    let profile = intake::Profile::parse(&profile, PAYOUTS).unwrap();
-    let (text, unnamed) = (report(0), report(0).replace(",po_02222,", ",,"));
-    let last = unnamed.trim_end().rsplit_once('\n').unwrap().0;
-    let named = text.lines().last().unwrap();
-    let (summary, items) = common::read(format!("{last}\n{named}\n"), &profile).unwrap();
-    assert_eq!(summary.batches[0].breaks, Vec::<String>::new());
-    let fees: Vec<_> = items.iter().filter(|staged| staged.item.kind == ItemKind::Fee).map(|s| &s.item.dedupe_key).collect();
-    assert!(fees.iter().all(|key| key.starts_with("po_02222|row:")), "{fees:?}");
-    // and are the lines that they would have been, had each row named it
-    assert_eq!(items, common::read(&text, &profile).unwrap().1);
+    let profile = intake::Profile::parse(&by_content, PAYOUTS).unwrap();
+    let blank = report(0);
+    let named = blank.replace("\",,,po_02222,", "\",,acct_example,po_02222,");
+    assert_ne!(blank, named);
+    for text in [blank, named] {
+        let (rows, payout) = text.trim_end().rsplit_once('\n').unwrap();
+        let late = format!("{}\n{payout}\n", rows.replace(",po_02222,", ",,"));
+        let (summary, items) = common::read(late, &profile).unwrap();
+        assert_eq!(summary.batches[0].breaks, Vec::<String>::new());
+        let fees: Vec<_> = items.iter().filter(|staged| staged.item.kind == ItemKind::Fee).map(|s| &s.item.dedupe_key).collect();
+        assert!(fees.len() == 2 && fees.iter().all(|key| key.starts_with("po_02222|row:")), "{fees:?}");
+        // and are the lines that they would have been, had each row named it
+        assert_eq!(items, common::read(&text, &profile).unwrap().1);
+    }
 }
 
 /// M5: lines that wait for a name are bounded, however large the file.
