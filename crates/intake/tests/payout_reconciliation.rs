@@ -106,6 +106,20 @@ fn m2_the_decimals_are_the_currencys() {
     refused(of("KWD", "4.2501", "0", "4.2501"), PAYOUTS, 2, "finer than KWD, which has 3 decimals");
 }
 
+/// M11, M12: strict as ever, whatever the profile adds.
+#[test]
+fn m11_m12_amounts_and_marks_are_read_in_one_way_only() {
+    for wrong in ["\"94,12\"", "94.12-", "\"1,094.12\"", "94.12 ", "+94.12", "USD 94.12"] {
+        let text = with_line(&report(0), "ch_000003", |line| line.replace(",94.12,3.02,", &format!(",{wrong},3.02,")));
+        refused(text, PAYOUTS, 6, "is not an amount (profile stripe-payout-reconciliation expects e.g. 1234.50)");
+    }
+    let plain = good(report(335), PAYOUTS).0.batches;
+    let crlf = report(335).replace('\n', "\r\n");
+    assert_eq!(good(format!("\u{feff}{}", crlf.trim_end()), PAYOUTS).0.batches, plain);
+    let joined = with_line(&report(0), "ch_000003", |line| format!("\u{feff}{line}"));
+    refused(joined, PAYOUTS, 6, "byte order mark");
+}
+
 #[test]
 fn a_row_whose_net_is_not_gross_less_fee_is_a_break() {
     let text = with_line(&report(0), "ch_000003", |line| line.replace(",94.12,", ",94.13,"));

@@ -130,6 +130,24 @@ fn a_preamble_that_was_cut_or_altered_is_refused() {
     refused(text.clone() + "HEADER,648,,,,1,0,,0,1,0,1,,,\n", TABLES, 16, "unknown ROW_TYPE \"HEADER\"");
 }
 
+/// M12: as in every format; a mark before the second table means that two files were joined.
+#[test]
+fn m12_marks_and_line_ends_of_both_tables() {
+    let text = two_tables(9);
+    let plain = good(&text, TABLES).0.batches;
+    let crlf = text.replace('\n', "\r\n");
+    for same in [
+        format!("\u{feff}{text}"),
+        crlf.clone(),
+        format!("\u{feff}{}", crlf.trim_end()),
+        text.replace("\nROW_TYPE", "\n\nROW_TYPE"),
+    ] {
+        let batches = good(&same, TABLES).0.batches;
+        assert_eq!((&batches[0].digest, &batches[0].totals), (&plain[0].digest, &plain[0].totals));
+    }
+    refused(text.replace("\nROW_TYPE", "\n\u{feff}ROW_TYPE"), TABLES, 3, "byte order mark");
+}
+
 /// M14: each currency of a batch has its own totals. One that does not foot breaks the batch, whatever the other does.
 #[test]
 fn m14_one_currency_that_does_not_foot_breaks_the_batch() {
