@@ -1,7 +1,8 @@
 //! Decimal numbers as a format writes them, read strictly: what could mean two amounts means none. Needs nothing else.
 //!
 //! `1,234` is a thousand somewhere and one elsewhere; a reader that guesses pays out the difference. So a profile says which
-//! characters its provider uses and where the minus stands, and everything else (signs, blanks, exponents, half a group) is an error.
+//! characters its provider uses and where the minus stands, and everything else (other signs, blanks, exponents, half a group)
+//! is an error.
 
 use rust_decimal::Decimal;
 use serde::Deserialize;
