@@ -2,9 +2,9 @@
 //!
 //! Amounts are strings: a JSON number is a float to most who write and read one.
 
-use crate::batches::Batches;
+use crate::batches::{Batches, Identity};
 use crate::error::Fault;
-use crate::money::{Exact, declared_minor};
+use crate::money::{Exact, PLAIN};
 use crate::number::NumberFormat;
 use crate::profile::Profile;
 use crate::source::Source;
@@ -41,14 +41,14 @@ struct Line<'a> {
     items: Option<u32>,
 }
 
-const NUMBERS: NumberFormat = NumberFormat { decimal: '.', group: None, round: false };
+const NUMBERS: NumberFormat = NumberFormat::PLAIN;
 
 pub(crate) fn read(source: &mut Source<impl Read>, profile: &Profile, batches: &mut Batches<'_>) -> Result<(), Fault> {
     while let Some((number, text)) = source.line_text()? {
         if text.trim().is_empty() {
             continue;
         }
-        let line: Line<'_> = serde_json::from_str(text).map_err(|error| {
+        let line: Line<'_> = serde_json::from_str(&text).map_err(|error| {
             let what = format!("{} (profile {} expects one JSON object a line)", reason(&error), profile.name);
             Fault::at(number, what, "correct the line, or choose the profile of this file")
         })?;
@@ -79,7 +79,8 @@ fn take(line: &Line<'_>, number: u64, batches: &mut Batches<'_>) -> Result<(), F
     }
     batches.date_same(batch, line.business_date, number)?;
     if line.kind == profile::TOTAL {
-        let minor = |text: Option<&str>| amount(text, number)?.map(|total| declared_minor(total, currency, number)).transpose();
+        let minor =
+            |text: Option<&str>| amount(text, number)?.map(|total| PLAIN.declared_minor(total, currency, number)).transpose();
         let (gross_minor, fee_minor) = (minor(line.gross.as_deref())?, minor(line.fee.as_deref())?);
         let declared = Declared { items: line.items.map(i64::from), gross_minor, fee_minor, ..Declared::default() };
         return batches.declare(batch, currency, declared, number);
@@ -102,15 +103,13 @@ fn item(line: &Line<'_>, number: u64, currency: Currency, batch: u32, batches: &
     let gross = amount(line.gross.as_deref(), number)?;
     let gross = gross.ok_or_else(|| Fault::at(number, "gross is missing", "give every line its gross amount"))?;
     let exact = Exact::gross_fee(gross, amount(line.fee.as_deref(), number)?.unwrap_or_default(), number)?;
-    let mut item = exact.item(kind, &line.merchant, currency, NUMBERS.round, number)?;
-    item.dedupe_key = if line.id.trim().is_empty() {
-        batches.content_key(batch, &item, &[&line.id])
-    } else {
-        let joined = key::join([&*line.id]);
-        key::check(&joined, "id", key::MAX_KEY_BYTES, number)?;
-        joined
-    };
-    batches.push(batch, item)
+    let item = exact.item(kind, &line.merchant, currency, &PLAIN, number)?;
+    if line.id.trim().is_empty() {
+        return batches.push(batch, item, Identity::Content(&[&line.id]));
+    }
+    let joined = key::join([&*line.id]);
+    key::check(&joined, "id", key::MAX_KEY_BYTES, number)?;
+    batches.push(batch, item, Identity::Named(joined))
 }
 
 /// An absent or empty amount is `None`.

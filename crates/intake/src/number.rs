@@ -1,39 +1,49 @@
 //! Decimal numbers as a format writes them, read strictly: what could mean two amounts means none. Needs nothing else.
 //!
 //! `1,234` is a thousand somewhere and one elsewhere; a reader that guesses pays out the difference. So a profile says which
-//! characters its provider uses, and everything else (signs, blanks, exponents, half a group) is an error.
+//! characters its provider uses and where the minus stands, and everything else (other signs, blanks, exponents, half a group)
+//! is an error.
 
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
-/// How numbers are written. Room for more styles (trailing minus, amounts in minor units with the provider's own exponents)
-/// is here and in [`NumberFormat::parse`], nowhere else.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// How numbers are written. What they count, whole units or minor ones, is not said here.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberFormat {
-    /// Between whole units and their parts.
-    pub(crate) decimal: char,
+    /// Between whole units and their parts. `None`: there are only whole numbers.
+    pub(crate) decimal: Option<char>,
     /// Between groups of three digits; none by default. Ungrouped numbers are read too.
     pub(crate) group: Option<char>,
-    /// Whether amounts may be finer than the currency's minor unit. Then gross and fee of a line are rounded half to even and
-    /// the rest is kept; otherwise such an amount is an error.
-    pub(crate) round: bool,
+    /// Where the minus of a negative number stands; at the other end it is an error.
+    pub(crate) minus: Minus,
 }
 
-impl Default for NumberFormat {
-    fn default() -> Self {
-        NumberFormat { decimal: '.', group: None, round: false }
-    }
+/// Where a minus stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Minus {
+    /// `-12.50`
+    #[default]
+    Leading,
+    /// `12.50-`, as mainframes print it.
+    Trailing,
 }
 
 /// Most digits that a [`Decimal`] always holds.
 const MAX_DIGITS: usize = 28;
 
 impl NumberFormat {
-    /// The number, or `None` where the text is none in this format: `-`? digits (decimal digits)?
+    /// `1234.50`, `-0.30`: how our own formats write it.
+    pub(crate) const PLAIN: NumberFormat = NumberFormat { decimal: Some('.'), group: None, minus: Minus::Leading };
+
+    /// The number, or `None` where the text is none in this format: a minus at its place or none, digits, (decimal digits)?
     pub(crate) fn parse(&self, text: &str) -> Option<Decimal> {
-        let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-        let (whole, parts) = match unsigned.split_once(self.decimal) {
+        let positive = match self.minus {
+            Minus::Leading => text.strip_prefix('-'),
+            Minus::Trailing => text.strip_suffix('-'),
+        };
+        let (negative, unsigned) = positive.map_or((false, text), |rest| (true, rest));
+        let (whole, parts) = match self.decimal.and_then(|decimal| unsigned.split_once(decimal)) {
             Some((whole, parts)) => (whole, Some(parts)),
             None => (unsigned, None),
         };
@@ -50,7 +60,11 @@ impl NumberFormat {
 
     /// An amount as this format writes it, for messages.
     pub(crate) fn example(&self) -> String {
-        format!("1234{}50", self.decimal)
+        let amount = self.decimal.map_or_else(|| "123450".to_owned(), |decimal| format!("1234{decimal}50"));
+        match self.minus {
+            Minus::Leading => amount,
+            Minus::Trailing => format!("{amount} or {amount}-"),
+        }
     }
 
     fn whole(&self, text: &str, digits: &mut Digits) -> Option<()> {

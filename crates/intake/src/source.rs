@@ -1,10 +1,12 @@
-//! The bytes of a file as records of bounded length, counted and hashed on the way. Needs `error.rs`.
+//! The bytes of a file as records of bounded length, counted and hashed on the way. Needs `error.rs`, `text.rs`.
 //!
 //! One buffer, never larger than a few records: a line without an end is an error after [`MAX_RECORD_BYTES`], not a full
 //! memory. Line numbers are physical, so an error points where an editor does.
 
 use crate::error::Fault;
+use crate::text::Encoding;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 
 /// Longest record that is read, in bytes: a line, or a CSV record with line breaks inside quotes.
@@ -22,6 +24,7 @@ pub(crate) struct Finished {
 /// Reads records from anything that delivers bytes.
 pub(crate) struct Source<R> {
     inner: R,
+    encoding: Encoding,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -32,9 +35,9 @@ pub(crate) struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    pub(crate) fn new(inner: R) -> Source<R> {
+    pub(crate) fn new(inner: R, encoding: Encoding) -> Source<R> {
         let buffer = vec![0; BUFFER_BYTES];
-        Source { inner, buffer, start: 0, end: 0, ended: false, bytes: 0, hash: Sha256::new(), line: 0 }
+        Source { inner, encoding, buffer, start: 0, end: 0, ended: false, bytes: 0, hash: Sha256::new(), line: 0 }
     }
 
     /// Number of the last record that was handed out; 1 before the first, so that every error has a line.
@@ -55,8 +58,9 @@ impl<R: Read> Source<R> {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// A mark at the very start says nothing and is skipped; it still counts as bytes of the file.
+    /// A mark at the very start says nothing but UTF-8 and is skipped; it still counts as bytes of the file.
     pub(crate) fn skip_byte_order_mark(&mut self) -> Result<(), Fault> {
+        let encoding = self.encoding;
         let head = self.peek(BYTE_ORDER_MARK.len())?;
         if head.is_empty() {
             return Err(Fault::at(1, "the file is empty", "transfer it again"));
@@ -65,6 +69,10 @@ impl<R: Read> Source<R> {
             return Err(Fault::at(1, "the file is UTF-16 (UTF-8 is expected)", "export it as UTF-8"));
         }
         if head.starts_with(BYTE_ORDER_MARK) {
+            if encoding != Encoding::Utf8 {
+                let what = format!("the file begins with the mark of UTF-8 (the profile says {})", encoding.name());
+                return Err(Fault::at(1, what, "set encoding = \"utf-8\" in the profile"));
+            }
             self.start += BYTE_ORDER_MARK.len();
         }
         Ok(())
@@ -100,10 +108,10 @@ impl<R: Read> Source<R> {
     }
 
     /// The next line as text.
-    pub(crate) fn line_text(&mut self) -> Result<Option<(u64, &str)>, Fault> {
-        let number = self.line + 1;
+    pub(crate) fn line_text(&mut self) -> Result<Option<(u64, Cow<'_, str>)>, Fault> {
+        let (number, encoding) = (self.line + 1, self.encoding);
         let Some(bytes) = self.line_bytes()? else { return Ok(None) };
-        text(number, bytes).map(|text| Some((number, text)))
+        encoding.text(number, bytes).map(|text| Some((number, text)))
     }
 
     /// The next `length` bytes, fewer at the end of the file; `None` there.
@@ -147,20 +155,4 @@ impl<R: Read> Source<R> {
 pub(crate) fn too_long(line: u64) -> Fault {
     let what = format!("a record is longer than {MAX_RECORD_BYTES} bytes");
     Fault::at(line, what, "check that this is a settlement file and that no quote is left open")
-}
-
-/// A line as text: UTF-8, no NUL, no stray byte order mark or carriage return.
-fn text(line: u64, bytes: &[u8]) -> Result<&str, Fault> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let what = format!("byte {} of the line is not UTF-8", error.valid_up_to() + 1);
-        Fault::at(line, what, "export the file as UTF-8")
-    })?;
-    let stray = |c: char| c == '\0' || c == '\r' || c == '\u{feff}';
-    let Some(at) = text.find(stray) else { return Ok(text) };
-    let what = match bytes[at] {
-        b'\0' => "a NUL byte",
-        b'\r' => "a carriage return inside the line",
-        _ => "a byte order mark that is not at the start of the file (were two files joined?)",
-    };
-    Err(Fault::at(line, format!("{what} at byte {}", at + 1), "transfer the file again, as one file and unchanged"))
 }

@@ -4,26 +4,10 @@
 
 mod common;
 
-use chrono::NaiveDate;
-use common::{profile, profile_text, read};
-use intake::{Profile, sample};
+use common::{OWN, profile, profile_text, read, valid};
+use intake::Profile;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-
-fn date() -> NaiveDate {
-    NaiveDate::from_ymd_opt(2026, 3, 2).unwrap()
-}
-
-/// A small valid file per built-in profile.
-fn valid(name: &str) -> Vec<u8> {
-    match name {
-        "canonical-csv" => sample::canonical(3, 6, date(), 5),
-        "canonical-ndjson" => sample::canonical_ndjson(3, 6, date(), 5),
-        "adyen-settlement-detail" => sample::settlement_detail(6, 2, 5),
-        _ => sample::nacha(3, 4, date(), 5),
-    }
-    .into_bytes()
-}
 
 /// One change of a file.
 #[derive(Debug, Clone)]
@@ -40,7 +24,7 @@ fn change() -> impl Strategy<Value = Change> {
         select(vec![b"\n".to_vec(), b"\"".to_vec(), b",".to_vec(), b"9".to_vec(), b"-".to_vec(), b"\xef\xbb\xbf".to_vec()]);
     prop_oneof![
         (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Flip(at, byte)),
-        (any::<Index>(), select(b"0123456789-.,\"\n ".to_vec())).prop_map(|(at, byte)| Change::Flip(at, byte)),
+        (any::<Index>(), select(b"0123456789-.,;\"\n ".to_vec())).prop_map(|(at, byte)| Change::Flip(at, byte)),
         (any::<Index>(), telling).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
         (any::<Index>(), 1_usize..200).prop_map(|(at, length)| Change::Delete(at, length)),
         any::<Index>().prop_map(Change::Truncate),
@@ -85,6 +69,12 @@ fn holds(bytes: &[u8], profile: &Profile) -> Result<(), TestCaseError> {
             prop_assert_eq!(summary.bytes, bytes.len() as u64);
             prop_assert!(items.iter().all(|staged| (staged.batch as usize) < summary.batches.len()));
             prop_assert!(items.iter().all(|staged| staged.item.net_minor().is_some() && !staged.item.dedupe_key.is_empty()));
+            prop_assert!(items.iter().all(|staged| !staged.item.merchant.trim().is_empty()));
+            for batch in 0..summary.batches.len() {
+                let lines = items.iter().filter(|staged| staged.batch as usize == batch).map(|staged| staged.item.line_no);
+                prop_assert!(lines.is_sorted_by(|one, next| one < next), "a batch keeps the order of its lines");
+            }
+            prop_assert!(summary.batches.iter().all(|batch| !batch.external_batch_id.trim().is_empty()));
             let again = read(bytes, profile).map(|(summary, _)| summary);
             prop_assert_eq!(again.ok(), Some(summary));
         }
@@ -97,8 +87,9 @@ fn holds(bytes: &[u8], profile: &Profile) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// The built-in ones, and those that use every other key.
 fn any_profile() -> impl Strategy<Value = &'static str> {
-    select(Profile::names().collect::<Vec<_>>())
+    select(Profile::names().chain(OWN).collect::<Vec<_>>())
 }
 
 proptest! {

@@ -3,11 +3,9 @@
 
 mod common;
 
-use common::{good, read};
+use common::{CARDS as ADYEN, good, read};
 use domain::item::{FeeMode, ItemKind};
 use intake::{Profile, sample};
-
-const ADYEN: &str = "adyen-settlement-detail";
 
 fn adyen() -> String {
     sample::settlement_detail(20, 1, 7)

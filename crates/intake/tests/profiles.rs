@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::profile_text;
+use common::{CARDS, OWN, PAYOUTS, TABLES, profile_text};
 use intake::Profile;
 
 fn canonical() -> String {
@@ -16,17 +16,26 @@ fn wrong(text: &str, says: &str) {
 }
 
 fn changed(from: &str, to: &str, says: &str) {
-    assert!(canonical().contains(from), "{from:?}");
-    wrong(&canonical().replacen(from, to, 1), says);
+    of("canonical-csv", from, to, says);
+}
+
+/// Another profile, changed.
+fn of(name: &str, from: &str, to: &str, says: &str) {
+    let text = profile_text(name);
+    assert!(text.contains(from), "{from:?}");
+    wrong(&text.replacen(from, to, 1), says);
 }
 
 #[test]
 fn every_built_in_profile_makes_sense() {
     let names: Vec<_> = Profile::names().collect();
-    assert_eq!(names, ["adyen-settlement-detail", "canonical-csv", "canonical-ndjson", "nacha"]);
+    assert_eq!(names, [CARDS, "canonical-csv", "canonical-ndjson", TABLES, "nacha", PAYOUTS]);
     for name in names {
         assert_eq!(Profile::named(name).unwrap().name, name);
+        assert_eq!(Profile::text(name).unwrap(), profile_text(name));
     }
+    let error = Profile::text("other").unwrap_err().to_string();
+    assert!(error.starts_with("there is no built-in profile other: one of adyen-settlement-detail, canonical-csv"), "{error}");
     assert!(Profile::named("other").is_none());
 }
 
@@ -128,4 +137,76 @@ fn numbers_have_one_meaning() {
     changed("source = \"canonical\"", "source = \"canonical\"\ndelimiter = \"a\"", "delimiter 'a'");
     changed("source = \"canonical\"", "source = \"canonical\"\ntolerance_minor = -1", "tolerance_minor is -1");
     changed("source = \"canonical\"", "source = \"two words\"", "without blanks");
+}
+
+#[test]
+fn a_preamble_speaks_of_the_whole_file() {
+    of(TABLES, "rule = \"one_per_file\"", "rule = \"by_row\"", "batch.rule must be \"one_per_file\"");
+    of(
+        TABLES,
+        "rule = \"one_per_file\"",
+        "rule = \"sometimes\"",
+        "unknown variant `sometimes`, expected `by_row` or `one_per_file`",
+    );
+    of(
+        TABLES,
+        "[preamble]\ncolumn = \"ROW_TYPE\"\ntype = \"HEADER\"\n",
+        "",
+        "batch.table is \"preamble\", but there is no [preamble]",
+    );
+    of(TABLES, "type = \"HEADER\"\n", "", "preamble needs both column and type");
+    of(TABLES, "column = \"ROW_TYPE\"\n", "", "preamble needs both column and type");
+    of(TABLES, "table = \"preamble\"\ngross", "table = \"preamble\"\ntype = \"HEADER\"\ngross", "are told by preamble.type");
+    of(TABLES, "table = \"preamble\"\ngross", "gross", "declared.type is missing");
+    of(TABLES, "rule = \"same\"", "rule = \"latest\"\ntypes = [\"PAYMENT\"]", "the date is in the preamble");
+    of(
+        TABLES,
+        "table = \"preamble\"\ncolumns = [\"SETTLEMENT_CURRENCY\"]",
+        "columns = [\"CUR\"]",
+        "declared.currency is missing",
+    );
+    of(TABLES, "table = \"preamble\"", "table = \"postscript\"", "unknown variant `postscript`, expected `rows` or `preamble`");
+    let unused = format!("{}\n[preamble]\n", profile_text(PAYOUTS));
+    wrong(&unused, "no section has table = \"preamble\"");
+    // the totals are in the currency that every row has
+    let constant = "default = \"USD\"";
+    let text = profile_text(TABLES).replace("table = \"preamble\"\ncolumns = [\"SETTLEMENT_CURRENCY\"]", constant);
+    Profile::parse(&text, "mine").unwrap();
+}
+
+#[test]
+fn a_blank_merchant_is_owed_once() {
+    of(PAYOUTS, "blank = \"batch\"", "blank = \"batch\"\ndefault = \"me\"", "both say whom a blank row is owed to");
+    of(PAYOUTS, "blank = \"batch\"", "blank = \"nobody\"", "unknown variant `nobody`, expected `error` or `batch`");
+    of("two-currencies", "columns = [\"Shop\"]", "columns = [\"Shop\"]\nblank = \"batch\"", "has no meaning for a preamble");
+    of(PAYOUTS, "columns = [\"currency\"]", "columns = [\"currency\"]\nblank = \"batch\"", "unknown field `blank`");
+    of(PAYOUTS, "columns = [\"gateway_account\"]\n", "", "merchant has neither columns nor a default");
+}
+
+#[test]
+fn only_names_are_written_in_several_ways() {
+    let fold = "fold_case = [\"reporting_category\"]";
+    of(PAYOUTS, fold, "fold_case = [\"net\"]", "fold_case names \"net\", which no key reads as a name");
+    of(PAYOUTS, fold, "fold_case = [\"automatic_payout_effective_at\"]", "which no key reads as a name");
+    of(PAYOUTS, fold, "fold_case = [\"a\", \"a\"]", "fold_case names \"a\" twice");
+    of(PAYOUTS, "\ncharge = ", "\nCharge = ", "check.types names \"charge\"");
+    of("nordhandel", "umsatz = ", "Umsatz = ", "fold_case names \"Art\", so \"Umsatz\" is never read there: write it in small");
+    of("nordhandel", "type = \"summe\"", "type = \"Summe\"", "so \"Summe\" is never read there");
+    of(TABLES, "tolerance_minor = 2", "fold_case = [\"ROW_TYPE\"]", "is never read there");
+}
+
+#[test]
+fn units_are_said_once() {
+    let numbers = |keys: &str| format!("{}\n[numbers]\n{keys}\n", canonical());
+    wrong(&numbers("unit = \"minor\"\ndecimal = \",\""), "numbers.decimal has no meaning with unit = \"minor\"");
+    wrong(&numbers("unit = \"cents\""), "unknown variant `cents`, expected `major` or `minor`");
+    wrong(&numbers("minus = \"middle\""), "unknown variant `middle`, expected `leading` or `trailing`");
+    wrong(&numbers("exponents = { HUF = 7 }"), "numbers.exponents.HUF is 7: give a number of decimals from 0 to 6");
+    wrong(&numbers("exponents = { HUX = 0 }"), "numbers.exponents: \"HUX\" is not an ISO 4217 currency");
+    wrong(&numbers("exponents = { HUF = 0, huf = 0 }"), "numbers.exponents names HUF twice");
+    Profile::parse(&numbers("unit = \"minor\"\ngroup = \".\""), "mine").unwrap();
+    wrong(&format!("encoding = \"utf-16\"\n{}", canonical()), "unknown variant `utf-16`, expected one of `utf-8`, `latin-1`");
+    for name in OWN {
+        Profile::parse(&profile_text(name), name).unwrap();
+    }
 }

@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     if std::env::var_os("SETTLED_REAL_FILES").is_some() || std::env::var_os("SETTLED_REQUIRE_REAL_FILES").is_some() {
         suite = suite
             .plain("card settlement batch 380 foots, its lines are signed from the merchant", card_batch)
+            .plain("one payout: a row that names none is what does not foot", payout)
+            .plain("two tables: rounded rows, declared net, 0.02 between them", two_tables)
             .plain("the small NACHA file has four batches that foot, and a warning", small_nacha)
             .plain("half a million NACHA entries stream", large_nacha);
     }
@@ -60,6 +62,38 @@ fn card_batch() {
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), 228);
+}
+
+fn payout() {
+    let (summary, items) = common::good(bytes("stripe_payout_reconciliation.csv"), common::PAYOUTS);
+    assert_eq!((summary.items, summary.batches.len()), (7, 1));
+    let batch = &summary.batches[0];
+    assert_eq!((batch.external_batch_id.as_str(), batch.business_date.to_string().as_str()), ("po_test123", "2026-01-31"));
+    let left_over = "rows net 26.40 USD, remittance 23.05 USD: 3.35 left over";
+    assert_eq!(batch.breaks, [left_over, "line 7 (txn_1Tj9xrJ, net 3.35 USD) names no automatic_payout_id"]);
+    let [total] = batch.totals[..] else { panic!("one currency expected") };
+    assert_eq!((total.net_minor, total.remittance_minor, total.difference_minor), (2_640, 2_305, 335));
+    assert!(items.iter().all(|staged| staged.item.merchant == "acct_live"));
+    let alike =
+        String::from_utf8(bytes("stripe_payout_reconciliation.csv")).unwrap().replace(",usd,", ",USD,").replace("Re_", "re_");
+    assert_eq!(common::good(alike, common::PAYOUTS).0.batches, summary.batches);
+}
+
+fn two_tables() {
+    let (summary, items) = common::good(bytes("dlocal_settlement_20260110.csv"), common::TABLES);
+    let batch = &summary.batches[0];
+    assert_eq!((batch.external_batch_id.as_str(), batch.business_date.to_string().as_str()), ("642926", "2026-01-09"));
+    assert_eq!((batch.breaks.len(), summary.batches.len(), items.len()), (0, 1, 6));
+    let [total] = batch.totals[..] else { panic!("one currency expected") };
+    assert_eq!((total.gross_minor, total.fee_minor, total.net_minor), (25_970, 8_023, 17_947));
+    assert_eq!((total.declared_remittance_minor, total.rounding_minor, total.difference_minor), (17_949, -2, 0));
+    // the exact net is 179.473813: what rounding left out is kept
+    let residual: i64 = items.iter().map(|staged| staged.item.residual_micro).sum();
+    assert_eq!(i64::from(17_947 * 10_000) + residual, 179_473_813);
+    assert_eq!((items[0].item.kind, items[5].item.kind), (ItemKind::Adjustment, ItemKind::Fee));
+    for line in [0, 5] {
+        assert!(items[line].item.dedupe_key.starts_with("642926|row:"), "{}", items[line].item.dedupe_key);
+    }
 }
 
 fn small_nacha() {

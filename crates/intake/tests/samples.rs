@@ -5,7 +5,7 @@
 mod common;
 
 use chrono::NaiveDate;
-use common::good;
+use common::{PAYOUTS, TABLES, good, two_tables};
 use intake::sample;
 use std::collections::BTreeSet;
 
@@ -32,6 +32,8 @@ fn every_sample_foots() {
     foots(&sample::nacha(7, 12, date(), 7), "nacha", 7);
     foots(&sample::canonical(6, 50, date(), 7), "canonical-csv", 6);
     foots(&sample::canonical_ndjson(6, 50, date(), 7), "canonical-ndjson", 6);
+    assert_eq!(foots(&sample::payout_reconciliation(100, 0, 7), PAYOUTS, 1).items, 103);
+    assert_eq!(foots(&two_tables(100), TABLES, 1).items, 103);
 }
 
 #[test]
@@ -51,4 +53,6 @@ fn samples_are_reproducible() {
     assert_eq!(sample::settlement_detail(40, 3, 7), sample::settlement_detail(40, 3, 7));
     assert_ne!(sample::settlement_detail(40, 3, 7), sample::settlement_detail(40, 3, 8));
     assert_eq!(sample::nacha(4, 9, date(), 7), sample::nacha(4, 9, date(), 7));
+    assert_eq!(sample::payout_reconciliation(9, 1, 7), sample::payout_reconciliation(9, 1, 7));
+    assert_eq!(two_tables(9), two_tables(9));
 }

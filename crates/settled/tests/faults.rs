@@ -59,6 +59,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("M11", "an ambiguous number is an error"),
     ("M12", "byte order mark, CRLF and a last line without its end are read; a mark elsewhere is an error"),
     ("M13", "killed between any two steps and started again: the same books"),
+    ("M14", "a batch is done when every currency of it is: one that does not foot holds up the others"),
     ("M16", "business dates are half-open intervals that abut, and are kept in the run's row"),
     ("M17", "tomorrow's file with the same batch numbers is another file"),
     ("M19", "fees above the gross, zero rows, merchants at net zero"),

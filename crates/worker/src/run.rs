@@ -131,12 +131,14 @@ impl Worker {
 
     /// Sleeps a random part of `longest`, or until a drain is asked.
     pub(crate) async fn pause(&self, longest: Duration) {
-        self.sleep(longest.mul_f64(rand::rng().random_range(0.2..=1.0))).await;
+        let part = rand::rng().random_range(0.2..=1.0);
+        self.sleep(longest.mul_f64(part)).await;
     }
 
     /// The same, nearer to it: what costs is how often, what must differ is when.
     pub(crate) async fn pause_about(&self, longest: Duration) {
-        self.sleep(longest.mul_f64(rand::rng().random_range(0.7..=1.0))).await;
+        let part = rand::rng().random_range(0.7..=1.0);
+        self.sleep(longest.mul_f64(part)).await;
     }
 
     async fn sleep(&self, duration: Duration) {

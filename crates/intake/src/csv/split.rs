@@ -41,6 +41,14 @@ impl Record {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Writes these fields in small letters, ASCII only: what other letters become depends on the version of a table.
+    pub(super) fn fold_case(&mut self, columns: &[usize]) {
+        for column in columns.iter().filter(|column| **column < self.ends.len()) {
+            let start = if *column == 0 { 0 } else { self.ends[column - 1] };
+            self.text[start..self.ends[*column]].make_ascii_lowercase();
+        }
+    }
+
     /// Reads the next record; `false` at the end of the file. Lines without anything are passed over.
     pub(super) fn read(&mut self, source: &mut Source<impl Read>, delimiter: char) -> Result<bool, Fault> {
         self.text.clear();
@@ -49,10 +57,10 @@ impl Record {
         loop {
             match source.line_text()? {
                 None => return Ok(false),
-                Some((_, "")) => {}
+                Some((_, line)) if line.is_empty() => {}
                 Some((number, line)) => {
                     self.line = number;
-                    if self.push_line(State::FieldStart, number, line, delimiter)? == State::Plain {
+                    if self.push_line(State::FieldStart, number, &line, delimiter)? == State::Plain {
                         return Ok(true);
                     }
                     return self.read_quoted(source, delimiter);
@@ -65,7 +73,7 @@ impl Record {
     fn read_quoted(&mut self, source: &mut Source<impl Read>, delimiter: char) -> Result<bool, Fault> {
         while let Some((number, line)) = source.line_text()? {
             self.text.push('\n');
-            if self.push_line(State::Quoted, number, line, delimiter)? == State::Plain {
+            if self.push_line(State::Quoted, number, &line, delimiter)? == State::Plain {
                 return Ok(true);
             }
         }
@@ -117,10 +125,11 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::Encoding;
     use proptest::prelude::*;
 
     fn ours(text: &str, delimiter: char) -> Option<Vec<Vec<String>>> {
-        let mut source = Source::new(text.as_bytes());
+        let mut source = Source::new(text.as_bytes(), Encoding::Utf8);
         let (mut record, mut records) = (Record::default(), Vec::new());
         while record.read(&mut source, delimiter).ok()? {
             records.push(record.iter().map(str::to_owned).collect());

@@ -4,7 +4,7 @@ use super::addenda::Addenda;
 use super::codes::{Direction, EntryClass, Movement, ServiceClass};
 use super::record::Record;
 use super::{FileHeader, HASH_MODULUS, Sums, routing};
-use crate::batches::{Batches, Dated};
+use crate::batches::{Batches, Dated, Identity};
 use crate::error::Fault;
 use crate::key;
 use domain::item::Item;
@@ -77,17 +77,12 @@ impl Batch {
         self.entries += 1;
         let (debit, credit) = if direction == Direction::Debit { (cents, 0) } else { (0, cents) };
         self.counted.add(Sums { entries_and_addenda: 1, hash, debit, credit });
-        batches.push(self.index, self.item(record, currency, direction, cents, trace)?)
+        // traces repeat within a batch: the position tells twins apart
+        let identity = Identity::Named(format!("{}|{trace}|{}", self.id, self.entries));
+        batches.push(self.index, self.item(record, currency, direction, cents)?, identity)
     }
 
-    fn item(
-        &self,
-        record: &Record<'_>,
-        currency: Currency,
-        direction: Direction,
-        cents: u64,
-        trace: &str,
-    ) -> Result<Item, Fault> {
+    fn item(&self, record: &Record<'_>, currency: Currency, direction: Direction, cents: u64) -> Result<Item, Fault> {
         // ten digits fit
         let amount = i64::try_from(cents).map_err(|_| record.fault("the amount is too large", "correct the file"))?;
         Ok(Item {
@@ -98,8 +93,7 @@ impl Batch {
             gross_minor: if direction == Direction::Debit { amount } else { -amount },
             fee_minor: 0,
             residual_micro: 0,
-            // traces repeat within a batch: the position tells twins apart
-            dedupe_key: format!("{}|{trace}|{}", self.id, self.entries),
+            dedupe_key: String::new(),
         })
     }
 

@@ -1,9 +1,8 @@
-//! What a CSV profile says, checked: columns by the names in the header, and what they mean. Needs `number.rs`.
-//!
-//! Several header rows in one file, a batch per file and declared totals in a header row have no place here yet; they would be
-//! another `RowType`, another `BatchRule` and another source of `Declared`, not another reader.
+//! What a CSV profile says, checked: columns by the names in the header, and what they mean. Needs `number.rs`, `money.rs`.
 
+use crate::money::Units;
 use crate::number::NumberFormat;
+use crate::text::Encoding;
 use domain::item::ItemKind;
 use std::collections::BTreeMap;
 
@@ -11,13 +10,20 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CsvLayout {
     pub(crate) delimiter: char,
+    pub(crate) encoding: Encoding,
     pub(crate) numbers: NumberFormat,
-    /// Joined with `|`: the batch of a row.
-    pub(crate) batch_columns: Vec<String>,
+    pub(crate) units: Units,
+    /// Columns whose ASCII letters are read as small ones, because the source writes one word in several ways.
+    pub(crate) fold_case: Vec<String>,
+    /// The table before the rows, where there is one.
+    pub(crate) preamble: Option<PreambleRule>,
+    pub(crate) batch: BatchRule,
     pub(crate) date: DateRule,
     pub(crate) type_column: String,
     pub(crate) types: BTreeMap<String, RowType>,
     pub(crate) merchant: Fallback,
+    /// Whether a blank merchant is the batch's, which other rows of it name.
+    pub(crate) blank_merchant_is_batchs: bool,
     pub(crate) currency: Fallback,
     pub(crate) amounts: Amounts,
     /// Joined with `|`: the identity of a row within the source.
@@ -28,24 +34,60 @@ pub(crate) struct CsvLayout {
     pub(crate) declared: DeclaredColumns,
 }
 
+/// Which table of the file a column stands in. Most files have rows only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Table {
+    /// The rows, each with what it says of itself.
+    #[default]
+    Rows,
+    /// A small table before them, with a header of its own, that speaks of the whole file. It ends where the header of the rows
+    /// stands: the first record that has the type column's name in it.
+    Preamble,
+}
+
+/// What records of a preamble are told by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PreambleRule {
+    /// A column and the word that stands in it; any other is an error.
+    pub(crate) tell: Option<(String, String)>,
+}
+
+/// Which batch a row belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BatchRule {
+    pub(crate) table: Table,
+    /// Joined with `|`: the name of the batch.
+    pub(crate) columns: Vec<String>,
+    /// The whole file is one batch: rows that do not name it belong to it all the same. Otherwise each row names its own.
+    pub(crate) one_per_file: bool,
+}
+
 /// What rows of a type are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowType {
     /// A line of the batch.
-    Item {
-        kind: ItemKind,
-        /// Whether the identity columns do not identify rows of this type (they hold a text).
-        identity_is_content: bool,
-    },
+    Item(ItemType),
     /// Declared totals of a batch and currency.
     Total,
     /// Nothing that settles.
     Ignored,
 }
 
+/// What lines of a type are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ItemType {
+    pub(crate) kind: ItemKind,
+    /// Whether the identity columns do not identify rows of this type (they hold a text).
+    pub(crate) identity_is_content: bool,
+    /// Whether rows of this type write their amounts with the other sign than the rest.
+    pub(crate) negate: bool,
+}
+
 /// Which date is the business date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DateRule {
+    pub(crate) table: Table,
     /// The first of these that the file has and the row fills.
     pub(crate) columns: Vec<String>,
     /// In chrono's notation; only the date is used, as written (local to the source).
@@ -59,6 +101,7 @@ pub(crate) struct DateRule {
 /// The first filled column, else a constant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fallback {
+    pub(crate) table: Table,
     pub(crate) columns: Vec<String>,
     pub(crate) default: Option<String>,
 }
@@ -69,6 +112,22 @@ pub(crate) enum Amounts {
     GrossFee { gross: Amount, fee: Amount },
     GrossNet { gross: Amount, net: Amount },
     NetFee { net: Amount, fee: Amount },
+}
+
+impl Amounts {
+    /// Both amounts that rows give.
+    pub(crate) fn given(&self) -> [(MeasureName, &Amount); 2] {
+        match self {
+            Amounts::GrossFee { gross, fee } => [(MeasureName::Gross, gross), (MeasureName::Fee, fee)],
+            Amounts::GrossNet { gross, net } => [(MeasureName::Gross, gross), (MeasureName::Net, net)],
+            Amounts::NetFee { net, fee } => [(MeasureName::Net, net), (MeasureName::Fee, fee)],
+        }
+    }
+
+    /// Whether the source writes this measure with the other sign, in rows and in totals.
+    pub(crate) fn negates(&self, measure: MeasureName) -> bool {
+        self.given().iter().any(|(given, amount)| *given == measure && matches!(amount, Amount::Sum { negate: true, .. }))
+    }
 }
 
 /// One amount of a row.
@@ -112,9 +171,12 @@ pub(crate) struct Check {
     pub(crate) equals: MeasureName,
 }
 
-/// Columns of a `Total` row; a blank field declares nothing.
+/// Columns of declared totals, which bind; what the source declares in other columns does not. A blank field declares nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DeclaredColumns {
+    pub(crate) table: Table,
+    /// Currency of the totals, where it stands in another column than that of the rows.
+    pub(crate) currency: Option<String>,
     pub(crate) items: Option<String>,
     pub(crate) gross: Option<String>,
     pub(crate) fee: Option<String>,

@@ -7,6 +7,7 @@ mod check;
 pub(crate) mod csv;
 mod raw;
 
+use crate::text::Encoding;
 use domain::item::FeeMode;
 use serde::Deserialize;
 use std::path::Path;
@@ -70,6 +71,12 @@ pub enum ProfileError {
         /// What the system said about a file of that name.
         source: std::io::Error,
     },
+    /// No built-in profile.
+    #[error("there is no built-in profile {name}: one of {}", Profile::names().collect::<Vec<_>>().join(", "))]
+    NotBuiltIn {
+        /// What was asked for.
+        name: String,
+    },
 }
 
 /// The word for declared totals in the canonical formats.
@@ -96,8 +103,17 @@ impl Profile {
     /// A built-in profile.
     #[must_use]
     pub fn named(name: &str) -> Option<Profile> {
-        let (name, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name)?;
+        let text = Profile::text(name).ok()?;
         Some(Profile::parse(text, name).expect("a test parses every built-in profile"))
+    }
+
+    /// The TOML of a built-in profile, as it was compiled in: a start for one's own.
+    ///
+    /// # Errors
+    /// [`ProfileError::NotBuiltIn`].
+    pub fn text(name: &str) -> Result<&'static str, ProfileError> {
+        let found = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
+        found.map(|(_, text)| *text).ok_or_else(|| ProfileError::NotBuiltIn { name: name.to_owned() })
     }
 
     /// Names of the built-in profiles.
@@ -117,5 +133,12 @@ impl Profile {
             .map_err(|source| ProfileError::NotFound { name: name_or_path.to_owned(), source })?;
         let stem = Path::new(name_or_path).file_stem().map_or(name_or_path.into(), |stem| stem.to_string_lossy());
         Profile::parse(&text, &stem)
+    }
+    /// How the bytes of its files are read.
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.layout {
+            Layout::Csv(layout) => layout.encoding,
+            Layout::Ndjson | Layout::Nacha => Encoding::Utf8,
+        }
     }
 }

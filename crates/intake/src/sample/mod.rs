@@ -5,11 +5,15 @@
 
 mod canonical;
 mod nacha;
+mod payout_reconciliation;
 mod settlement_detail;
+mod two_tables;
 
 pub use canonical::{canonical, canonical_ndjson, write_canonical, write_canonical_ndjson};
 pub use nacha::{nacha, write_nacha};
+pub use payout_reconciliation::{payout_reconciliation, write_payout_reconciliation};
 pub use settlement_detail::{settlement_detail, write_settlement_detail};
+pub use two_tables::{two_tables, write_two_tables};
 
 /// A small generator of reproducible numbers (Vigna, SplitMix64, 2015). Not for secrets.
 struct Numbers(u64);

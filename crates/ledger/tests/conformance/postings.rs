@@ -1,11 +1,13 @@
 //! What a settled batch posts, against the rule of the domain: the SQL of an engine and `journal::entry` were written apart.
 
-use crate::fixture::{Books, Draft, Named, Place, batch, currency, file, holder};
+use crate::fixture::{Books, Draft, Named, Place, UNIT, batch, claimed_ids, currency, file, holder, operator};
+use domain::batch::BatchState;
 use domain::idempotency::settle_entry_key;
 use domain::ids::BatchId;
 use domain::item::{FeeMode, Item, ItemKind};
 use domain::journal::{Sides, entry};
 use domain::money::Currency;
+use domain::outcome::SettleOutcome;
 use domain::totals::{Declared, Remits, Total};
 
 use ledger::Guard;
@@ -20,6 +22,7 @@ pub const EVERY: &[Named] = tests![
     m19_a_batch_without_an_entry_settles,
     m19_a_fee_larger_than_the_gross,
     m14_every_currency_of_a_batch_is_settled,
+    m14_a_currency_that_does_not_foot_holds_up_the_others,
     a_batch_that_foots_leaves_clearing_at_zero,
     m8_settlements_at_once_lose_nothing,
 ];
@@ -188,6 +191,29 @@ async fn m14_every_currency_of_a_batch_is_settled(place: Place) {
     let currencies: Vec<Currency> = posted(&books, ids[0]).await.keys().map(|(code, _)| currency(code)).collect();
     assert_eq!(currencies.len(), 4);
     assert_posted(&books, &[draft], &ids).await;
+}
+
+/// Crowns foot, euros do not: no entry of either, until a person takes the difference.
+async fn m14_a_currency_that_does_not_foot_holds_up_the_others(place: Place) {
+    let books = place.open().await;
+    let line = |draft: Draft, kind, gross| draft.line("SEK", kind, "anna", gross, 0);
+    let draft = batch("A").charge("anna", 10_00, 0).remittance(9_50).remits(Remits::ByLine, 0);
+    let draft = line(line(draft, ItemKind::Charge, 70_00), ItemKind::Remittance, -70_00);
+    let id = books.take_in(std::slice::from_ref(&draft)).await[0];
+    assert_eq!(books.state(id).await, "broken 0");
+    let stamp = books.hold(UNIT).await;
+    assert_eq!(claimed_ids(&books.claim(stamp, 10).await), []);
+    let refused = books.settle(stamp, &[id]).await.expect("an answer");
+    assert_eq!(refused, [(id, SettleOutcome::NotClaimable { state: BatchState::Broken })]);
+    assert_eq!((books.raw.count("journal_entry").await, books.raw.count("posting").await), (0, 0));
+    books.ledger.accept_batch(id, &operator()).await.expect("it can be accepted");
+    assert_eq!(claimed_ids(&books.claim(stamp, 10).await), [id]);
+    assert_eq!(books.settle(stamp, &[id]).await.expect("an answer"), [(id, SettleOutcome::Settled)]);
+    let keys = books.raw.texts("SELECT entry_key FROM journal_entry ORDER BY entry_key").await;
+    assert_eq!(keys, ["EUR", "SEK"].map(|code| settle_entry_key(id, 1, code)));
+    let suspense = posted(&books, id).await[&("EUR".to_owned(), "suspense".to_owned())];
+    assert_eq!(suspense, Sides { debit_minor: 50, credit_minor: 0 });
+    books.assert_books_hold().await;
 }
 
 async fn a_batch_that_foots_leaves_clearing_at_zero(place: Place) {

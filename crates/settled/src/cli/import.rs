@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::{exit, output, wire};
 use anyhow::Context;
 use domain::batch::BatchState;
-use domain::summary::FileSummary;
+use domain::summary::{FileSummary, StagedItem};
 use intake::{Profile, ReadError, Stopped};
 use ledger::import::{ImportOutcome, Staged};
 use ledger::{Ledger, LedgerError};
@@ -86,15 +86,23 @@ pub(super) async fn import_file(
 }
 
 fn read_file(path: &Path, profile: &Profile, chunks: &mpsc::Sender<Staged>, lines: &AtomicU64) -> Result<(), ReadError> {
-    let name = path.to_string_lossy();
     let send = |staged| chunks.blocking_send(staged).map_err(|_| Stopped);
-    let summary: FileSummary = intake::read(intake::open(path)?, &name, profile, &mut |items| {
+    let summary = read(path, profile, &mut |items| {
         lines.fetch_add(items.len() as u64, Ordering::Relaxed);
         send(Staged::Items(items))
     })?;
     // A ledger that has gone away tells its own error.
     let _ = chunks.blocking_send(Staged::End(Box::new(summary)));
     Ok(())
+}
+
+/// Reads one file, as an import does and as `settled profile check` shows it.
+pub(super) fn read(
+    path: &Path,
+    profile: &Profile,
+    sink: &mut dyn FnMut(Vec<StagedItem>) -> Result<(), Stopped>,
+) -> Result<FileSummary, ReadError> {
+    intake::read(intake::open(path)?, &path.to_string_lossy(), profile, sink)
 }
 
 fn watch(lines: Arc<AtomicU64>, quiet: bool) -> tokio::task::JoinHandle<()> {

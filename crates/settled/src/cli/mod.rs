@@ -9,6 +9,7 @@ mod fence;
 mod import;
 mod lease;
 mod migrate;
+mod profile;
 mod run;
 mod schedule;
 mod serve;
@@ -67,6 +68,9 @@ enum Command {
     /// Check, print or adopt the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Look at profiles of settlement files, and try one on a file
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
     /// Measure settling on this machine
     Bench(bench::Bench),
     /// Print a completion script for a shell
@@ -81,6 +85,9 @@ impl Arguments {
         }
         if let Command::Demo(command) = self.command {
             return command.run().await;
+        }
+        if let Command::Profile(command) = &self.command {
+            return command.run();
         }
         let config = Config::load(self.config.as_deref())?;
         let level = telemetry::start(&config.log)?;
@@ -97,7 +104,9 @@ impl Arguments {
             Command::Fence(command) => command.run(&config).await,
             Command::Config(command) => command.run(&config).await,
             Command::Bench(command) => command.run(&config).await,
-            Command::Completions(_) | Command::Demo(_) => unreachable!("run above: they need no configuration"),
+            Command::Completions(_) | Command::Demo(_) | Command::Profile(_) => {
+                unreachable!("run above: they need no configuration")
+            }
         }
     }
 }

@@ -2,9 +2,11 @@
 
 mod broken_input;
 mod fairness;
+mod formats;
 mod kills;
 mod operators;
 mod outages;
+mod profile_command;
 mod real_files;
 mod roles;
 mod serve;
@@ -19,9 +21,11 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     suite = broken_input::add(suite);
     suite = fairness::add(suite);
+    suite = formats::add(suite);
     suite = kills::add(suite);
     suite = operators::add(suite);
     suite = outages::add(suite);
+    suite = profile_command::add(suite);
     suite = real_files::add(suite);
     suite = roles::add(suite);
     suite = serve::add(suite);

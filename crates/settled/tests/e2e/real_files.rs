@@ -1,6 +1,7 @@
 //! Real settlement files, with facts that were counted independently. They are not part of this project: the tests read the
 //! folder that `SETTLED_REAL_FILES` names, and are ignored without it.
 
+use crate::formats::{PAYOUTS, TABLES, balance, import_broken};
 use crate::world::{Engine, Instance, World, number, on_both};
 use lab::Error;
 use lab::trials::Suite;
@@ -19,6 +20,8 @@ pub(crate) fn add(suite: Suite) -> Suite {
         return if std::env::var_os("SETTLED_REQUIRE_REAL_FILES").is_some() { suite.plain("real files", missing) } else { suite };
     }
     let suite = on_both(suite, "real: card settlement batch 380", |world, _| card_batch(world));
+    let suite = on_both(suite, "real: one payout, one row of none", |world, _| payout(world));
+    let suite = on_both(suite, "real: two tables of one transfer", |world, _| two_tables(world));
     let suite = on_both(suite, "real: small NACHA file", |world, _| small_nacha(world));
     on_both(suite, "real: large NACHA file, several instances", large_nacha)
 }
@@ -58,6 +61,41 @@ fn card_batch(world: &World) {
     let second = world.json(&["run", "--json"]);
     assert_eq!((number(&second, "batches_settled"), number(&second, "batches_already_settled")), (0, 1));
     assert_eq!(world.assert_all_settled(1), report);
+}
+
+fn payout(world: &World) {
+    let file = real("stripe_payout_reconciliation.csv");
+    let outcome = import_broken(world, &file, PAYOUTS);
+    let batch = &outcome["batches"][0];
+    assert_eq!((&batch["external_batch_id"], &batch["business_date"]), (&json!("po_test123"), &json!("2026-01-31")));
+    let reason = batch["break_reason"].as_str().expect("a reason");
+    for part in ["26.40", "23.05", "3.35", "line 7", "txn_1Tj9xrJ"] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
+    let id = batch["id"].to_string();
+    world.json(&["batch", "accept", &id, "--reason", "it is of the next payout", "--json"]);
+    assert_eq!(number(&world.json(&["run", "--json"]), "batches_settled"), 1);
+    world.assert_all_settled(1);
+    let shown = world.json(&["batch", "show", &id, "--json"]);
+    let of = |account| balance(&shown, account);
+    assert_eq!((of("clearing"), of("bank"), of("suspense"), of("merchant_payable:acct_live")), (0, 2_305, 335, -2_640));
+}
+
+fn two_tables(world: &World) {
+    let imported = world.import(&real("dlocal_settlement_20260110.csv"), TABLES);
+    let batch = &imported["batches"][0];
+    assert_eq!((&batch["external_batch_id"], &batch["business_date"]), (&json!("642926"), &json!("2026-01-09")));
+    assert_eq!((&batch["state"], &batch["items"]), (&json!("pending"), &json!(6)));
+    assert_eq!(number(&world.json(&["run", "--json"]), "batches_settled"), 1);
+    world.assert_all_settled(1);
+    let shown = world.json(&["batch", "show", &batch["id"].to_string(), "--json"]);
+    let total = &shown["totals"][0];
+    assert_eq!(
+        (&total["net_minor"], &total["remittance_minor"], &total["rounding_minor"]),
+        (&json!(17_947), &json!(17_949), &json!(-2))
+    );
+    let of = |account| balance(&shown, account);
+    assert_eq!((of("clearing"), of("bank"), of("rounding_difference"), of("merchant_payable:648")), (0, 17_949, -2, -17_947));
 }
 
 fn small_nacha(world: &World) {
