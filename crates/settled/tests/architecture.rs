@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("intake", &["domain"]),
     ("scheduler", &["domain", "ledger"]),
     ("worker", &["domain", "lease", "ledger"]),
-    ("settled", &["domain", "intake", "lease", "ledger", "worker"]),
+    ("settled", &["domain", "intake", "lease", "ledger", "scheduler", "worker"]),
     ("xtask", &["lab"]),
 ];
 
