@@ -74,3 +74,71 @@ fn of_schedule(definition: &Definition, date: NaiveDate, now: DateTime<Utc>) -> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scheduler::RawSchedule;
+
+    fn config(crons: &[(&str, &str)]) -> Config {
+        let schedule = |cron: &str| RawSchedule {
+            cron: cron.to_owned(),
+            zone: "Europe/Amsterdam".to_owned(),
+            weekend: vec!["sat".to_owned(), "sun".to_owned()],
+            sources: Some(vec!["shop".to_owned()]),
+            ..RawSchedule::default()
+        };
+        let schedule = crons.iter().map(|(name, cron)| ((*name).to_owned(), schedule(cron))).collect();
+        Config { schedule, ..Config::default() }
+    }
+
+    fn asked(config: &Config, schedule: Option<&str>, date: &str, now: &str) -> anyhow::Result<PlannedRun> {
+        let asked = Asked { schedule, business_date: Some(date.parse().expect("a date")), allow_future: false };
+        asked_for(config, &asked, now.parse().expect("an instant"))
+    }
+
+    #[test]
+    fn a_run_by_hand_is_that_of_the_only_schedule() {
+        let config = config(&[("nightly", "30 2 * * *")]);
+        // Monday's business date is over at midnight; its run is due on Tuesday at 02:30 in Amsterdam
+        let run = asked(&config, None, "2026-11-30", "2026-11-30T22:00:00Z").expect("a run");
+        assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "02:30"));
+        assert_eq!(run.scheduled_for, Some("2026-12-01T01:30:00Z".parse().expect("an instant")));
+        assert_eq!(run.sources, Some(vec!["shop".to_owned()]));
+    }
+
+    #[test]
+    fn of_several_slots_the_newest_that_has_come() {
+        let config = config(&[("twice", "0 2,14 * * *")]);
+        let slot = |now| asked(&config, None, "2026-11-30", now).expect("a run").key.slot;
+        assert_eq!(slot("2026-11-30T22:00:00Z"), "02:00", "none has come: the first");
+        assert_eq!(slot("2026-12-01T12:00:00Z"), "02:00");
+        assert_eq!(slot("2026-12-01T13:00:00Z"), "14:00", "at its very instant it has come");
+        assert_eq!(slot("2026-12-09T13:00:00Z"), "14:00", "the last one of that date, whatever came later");
+    }
+
+    #[test]
+    fn a_date_that_is_no_business_day_still_runs_under_the_schedules_name() {
+        let run = asked(&config(&[("nightly", "30 2 * * *")]), None, "2026-11-29", "2026-11-30T22:00:00Z").expect("a run");
+        assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "-"));
+        assert_eq!(run.sources, Some(vec!["shop".to_owned()]));
+    }
+
+    #[test]
+    fn of_several_schedules_one_must_be_named() {
+        let config = config(&[("early", "30 2 * * *"), ("late", "0 5 * * *")]);
+        let run = |schedule| asked(&config, schedule, "2026-11-30", "2026-11-30T22:00:00Z");
+        assert_eq!(run(None).expect("a run").key, RunKey::manual("2026-11-30".parse().expect("a date")));
+        assert_eq!(run(Some("late")).expect("a run").key.slot, "05:00");
+        let error = run(Some("later")).expect_err("there is none").to_string();
+        assert_eq!(error, "schedule \"later\" is not configured: there are early, late");
+    }
+
+    /// What is tomorrow in one zone is today in another.
+    #[test]
+    fn today_is_that_of_the_schedules_zone() {
+        let config = config(&[("nightly", "30 2 * * *")]);
+        assert!(asked(&config, None, "2026-12-01", "2026-11-30T22:59:59Z").is_err());
+        assert!(asked(&config, None, "2026-12-01", "2026-11-30T23:00:00Z").is_ok());
+    }
+}

@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// A crate of others that is behind a contract of ours, and who owns it.
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["lease", "ledger"]),
+    ("axum", &["settled"]),
     ("backon", &["ledger"]),
     ("croner", &["scheduler"]),
     ("tokio-cron-scheduler", &["scheduler"]),
@@ -34,6 +35,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("clap_complete", &["settled"]),
     ("comfy-table", &["settled"]),
     ("indicatif", &["settled"]),
+    ("metrics-exporter-prometheus", &["settled"]),
     ("tracing-subscriber", &["settled"]),
     ("libtest-mimic", &["lab"]),
 ];
