@@ -1,6 +1,6 @@
 //! `settled serve`: nights that pass every few seconds, restarts while they do, signals, the admin endpoint.
 
-use crate::world::{Engine, Instance, World, number, on_both, wider};
+use crate::world::{Engine, Instance, World, number, on_both, wait_until, wider};
 use chrono::{DateTime, Utc};
 use lab::trials::Suite;
 use serde_json::Value;
@@ -39,20 +39,6 @@ fn serve(world: &World, name: &str) -> Instance {
     instance
 }
 
-/// Waits until `done` says so.
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(wider(90).into()), "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn settled(world: &World) -> u64 {
-    let status = world.json(&["status", "--json"]);
-    status["batches"]["settled"].as_u64().unwrap_or(0)
-}
-
 /// Runs of the schedule, the oldest first.
 fn history(world: &World) -> Vec<Value> {
     let runs = world.json(&["schedule", "history", "--schedule", "nightly", "--limit", "1000", "--json"]);
@@ -74,12 +60,12 @@ fn stop(mut instance: Instance) {
 fn nights(world: &World) {
     let world = nightly(world);
     let mut instances: Vec<Instance> = (0..3).map(|n| serve(&world, &format!("s{n}"))).collect();
-    for night in 1..=5_u64 {
-        wait_until("the next night", || history(&world).len() as u64 >= night);
-        let day = chrono::NaiveDate::from_ymd_opt(2026, 1, 4 + night as u32).expect("a date");
-        let file = world.file(&format!("{night}.csv"), intake::sample::canonical(20, 3, day, night));
+    for night in 1..=5_u32 {
+        wait_until("the next night", || history(&world).len() >= night as usize);
+        let day = chrono::NaiveDate::from_ymd_opt(2026, 1, 4 + night).expect("a date");
+        let file = world.file(&format!("{night}.csv"), intake::sample::canonical(20, 3, day, night.into()));
         world.import(&file, "canonical-csv");
-        wait_until("its batches are settled", || settled(&world) == night * 20);
+        wait_until("its batches are settled", || world.settled_batches() == u64::from(night) * 20);
     }
     instances.drain(..).for_each(stop);
     let runs = history(&world);
@@ -104,17 +90,17 @@ fn rolling_restart(world: &World, engine: Engine) {
     ]);
     world.import_sample(batches, 3);
     let mut instances: Vec<Instance> = (0..3).map(|n| serve(&world, &format!("a{n}"))).collect();
-    wait_until("the run has begun", || settled(&world) > 0);
+    wait_until("the run has begun", || world.settled_batches() > 0);
     let mut during = 0;
     for (n, instance) in instances.iter_mut().enumerate() {
         instance.process.terminate().expect("a signal");
         let (code, _) = instance.end();
         assert_eq!(code, 0, "{}", instance.log());
-        during += u32::from(settled(&world) < batches.into());
+        during += u32::from(world.settled_batches() < batches.into());
         *instance = serve(&world, &format!("b{n}"));
     }
     assert!(during > 0, "at least one restart was in the middle of the run; settle more batches");
-    wait_until("everything is settled", || settled(&world) == u64::from(batches));
+    wait_until("everything is settled", || world.settled_batches() == u64::from(batches));
     instances.into_iter().for_each(stop);
     world.assert_all_settled(batches.into());
     let list = world.json(&["batch", "list", "--limit", &batches.to_string(), "--json"]);
@@ -191,7 +177,7 @@ fn adopted(world: &World) {
     assert_eq!(history(&changed).len(), before, "nothing is planned by it");
     // what is due is settled all the same
     changed.import_sample(2, 2);
-    wait_until("the batches are settled", || settled(&changed) == 2);
+    wait_until("the batches are settled", || changed.settled_batches() == 2);
     let (code, _, err) = changed.settled(&["schedule", "adopt", "nightly", "--reason", "every three seconds now"]);
     assert_eq!(code, 0, "{err}");
     wait_until("it is planned", || history(&changed).len() > before);
@@ -255,7 +241,7 @@ fn endpoint(world: &World) {
     assert_eq!(get(&instance, "/readyz"), (200, "ready\n".to_owned()));
     assert_eq!(get(&instance, "/nothing").0, 404);
     world.import_sample(4, 2);
-    wait_until("the batches are settled", || settled(&world) == 4);
+    wait_until("the batches are settled", || world.settled_batches() == 4);
     std::thread::sleep(Duration::from_secs(3));
     let (code, text) = get(&instance, "/metrics");
     assert_eq!(code, 200);

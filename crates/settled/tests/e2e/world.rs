@@ -29,6 +29,15 @@ pub(crate) fn wider(n: u32) -> u32 {
     if nightly() { n * 10 } else { n }
 }
 
+/// Waits until `done` says so.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < patience(), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 /// A ledger of its own, in an SQLite file or a PostgreSQL database.
 pub(crate) struct World {
     folder: TempDir,
@@ -148,6 +157,11 @@ impl World {
         assert_eq!(report["ok"], true, "{report}");
         assert_eq!(report["batches"], serde_json::json!({ "settled": batches }), "{report}");
         report
+    }
+
+    /// How many batches are settled so far.
+    pub(crate) fn settled_batches(&self) -> u64 {
+        self.json(&["status", "--json"])["batches"]["settled"].as_u64().unwrap_or(0)
     }
 
     /// Writes that the ledger refused, as (operation, unit).
