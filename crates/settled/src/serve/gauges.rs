@@ -15,12 +15,15 @@ const FRESH: Duration = Duration::from_secs(2);
 /// How long somebody who asks waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// When the ledger was read, and why it could not be.
+type Answer = (Instant, Result<(), String>);
+
 /// Reads the ledger at most every few seconds.
 #[derive(Clone)]
 pub(super) struct Gauges {
     ledger: Arc<dyn Ledger>,
     definitions: watch::Receiver<Vec<Definition>>,
-    last: Arc<Mutex<Option<(Instant, Result<(), String>)>>>,
+    last: Arc<Mutex<Option<Answer>>>,
 }
 
 impl Gauges {
