@@ -1,6 +1,6 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
-use super::{INSERT_UNITS, SqliteLedger, json, stamp};
+use super::{INSERT_UNITS, SqliteLedger, json, listed, stamp};
 use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow};
 use crate::schedule::Due;
 use crate::verify::VerifyReport;
@@ -15,7 +15,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 const STATES: &str = "SELECT state, count(*) AS batches, coalesce(sum(items), 0) AS items FROM settlement_batch
     WHERE ($1 IS NULL OR business_date <= $1) AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) GROUP BY state";
 const REJECTIONS: &str = "SELECT count(*) FROM fence_rejection";
-const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run ORDER BY opened_at DESC, id DESC LIMIT 1";
+const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run WHERE state = 'open'
+    ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
 const LIST: &str = "SELECT id, source, external_batch_id, revision, business_date, state, items, attempts, unit, break_reason
     FROM settlement_batch WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR business_date = $2)
@@ -142,7 +143,7 @@ impl Operations for SqliteLedger {
         let mut status = Status::default();
         for row in sqlx::query(STATES)
             .bind(due.map(|due| due.upto))
-            .bind(due.and_then(Due::listed).map(|sources| json(&sources)))
+            .bind(due.and_then(|due| listed(&due.sources)))
             .fetch_all(&self.pool)
             .await?
         {
