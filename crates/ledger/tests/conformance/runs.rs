@@ -122,7 +122,19 @@ async fn only_batches_of_the_sources_are_due(place: Place) {
     let nobodys = Due { upto: today, sources: Sources::only(Vec::<String>::new()) };
     assert_eq!(due_units(&books, &nobodys).await, []);
     assert_eq!(due_units(&books, &Due { upto: day(), sources: a.clone() }).await, [], "not yet");
-    // the row-lock guard asks in its own words
+    // what was charged before is asked for in other words than what was not, and what is given up in others again
+    let stamp = books.hold(UNIT).await;
+    let request = ClaimRequest { due: Due { upto: today, sources: b.clone() }, max_attempts: 2, ..books.request(stamp, 10) };
+    for attempts in 1..=2 {
+        let Claim::Work(claimed) = books.ledger.claim(&request).await.expect("an answer") else { panic!("it holds the unit") };
+        assert_eq!((claimed_ids(&claimed), claimed.batches[0].attempts), (of_b.clone(), attempts));
+        books.ledger.release(UNIT, stamp, &of_b, false).await.expect("handed back");
+        books.raw.run(&format!("UPDATE settlement_batch SET attempts = {attempts}")).await.expect("all are charged");
+    }
+    let Claim::Work(claimed) = books.ledger.claim(&request).await.expect("an answer") else { panic!("it holds the unit") };
+    assert_eq!((claimed.batches, claimed.quarantined), (vec![], of_b.clone()));
+    books.raw.run("UPDATE settlement_batch SET state = 'pending', attempts = 0").await.expect("as they were");
+    // and so does the row-lock guard
     books.ledger.adopt_config(1, Guard::RowLock, &operator()).await.expect("adopted");
     let anew = place.open_as(1, Guard::RowLock).await;
     let charge = Charge { due: Due { upto: today, sources: b }, ..anew.charge(holder(), 10, Duration::from_millis(1)) };
