@@ -8,8 +8,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Sources of batches: some, or all. In order and each once, so that two lists that mean the same are the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sources(Option<Arc<[String]>>);
 
 impl Sources {
@@ -75,6 +74,12 @@ impl PlannedRun {
     #[must_use]
     pub const fn by_hand(key: RunKey) -> PlannedRun {
         PlannedRun { key, scheduled_for: None, covers: None, sources: Sources::ALL, note: None }
+    }
+
+    /// A run of one's own job, which makes no batch due.
+    #[must_use]
+    pub fn for_job(key: RunKey) -> PlannedRun {
+        PlannedRun { sources: Sources::only(Vec::<String>::new()), ..PlannedRun::by_hand(key) }
     }
 
     /// What it makes due.

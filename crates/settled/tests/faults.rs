@@ -29,11 +29,15 @@ const FAULTS: &[(&str, &str)] = &[
     ("R6", "leases are renewed while every worker thread is blocked"),
     ("R7", "leases are renewed while work has taken every connection"),
     ("R8", "a client frozen inside a transaction is ended by the server; documented for SQLite"),
+    ("R9", "a drain finishes what has begun, and hands back the rest without charge"),
     ("R11", "a write dropped at any await leaves no open transaction behind"),
     ("R12", "ten instances start at once on an empty database"),
     ("R13", "totals of a run are read from the ledger"),
+    ("R14", "a database lost in the night: instances wait and go on, and a lost planner's runs are planned by another"),
     ("R15", "two processes share one SQLite file fairly, and no lease is lost"),
     ("R16", "a batch imported while its run is closing is settled by that run or the next"),
+    // schedules
+    ("S8", "an occurrence is one run, however many instances plan it and whatever their clocks say"),
     // money and the ledger
     ("M1", "amounts are decimals that become integers; no floating point"),
     ("M2", "the exponent is the currency's"),

@@ -21,21 +21,18 @@
 //! # const REPORT: &str = "";
 //! #[async_trait]
 //! impl NightlyJob for NightlyReport {
-//!     fn name(&self) -> &str {
-//!         "nightly-report" // for ever: its lease, its fence and what is done are kept under it
-//!     }
+//!     fn name(&self) -> &str { "nightly-report" }
 //!
 //!     async fn work(&self, turn: &Turn<'_>) -> Result<(), JobError> {
-//!         let day = turn.key.business_date;
+//!         let (day, unit, fence, holder) = (turn.key.business_date, turn.unit.0, turn.stamp.fence, turn.stamp.holder.0);
 //!         for currency in sqlx::query_scalar::<_, String>(CURRENCIES).bind(day).fetch_all(&self.pool).await? {
 //!             turn.check()?; // between transactions: is a drain asked, is the lease lost?
-//!             let (unit, fence, holder) = (turn.unit.0, turn.stamp.fence, turn.stamp.holder.0);
+//!             // A process can freeze right here for longer than its lease: only the database knows whether the job is still ours.
 //!             let mut tx = self.pool.begin().await?;
-//!             // A process can freeze right here, for longer than its lease: only the database knows whether the job is still ours.
 //!             let ours = "SELECT 1 FROM unit_fence WHERE unit = $1 AND (generation, token, holder) = ($2, $3, $4) FOR SHARE";
 //!             let ours = sqlx::query(ours).bind(unit).bind(fence.generation).bind(fence.token).bind(holder);
 //!             if ours.fetch_optional(&mut *tx).await?.is_none() {
-//!                 return Err(JobError::Fenced);
+//!                 return Err(JobError::Fenced); // a refused write: kept and counted, and the newer holder does it
 //!             }
 //!             sqlx::query(REPORT).bind(day).bind(currency).bind(fence.token).execute(&mut *tx).await?;
 //!             tx.commit().await?;
