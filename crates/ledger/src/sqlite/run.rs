@@ -23,10 +23,17 @@ const FIND: &str = "SELECT id FROM run WHERE schedule = $1 AND business_date = $
 const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
     WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) ORDER BY unit";
 
-/// Of runs with the same sources, the newest business date covers what the older ones do.
-const NEWEST: &str = "SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished
-    FROM run AS newest WHERE state = 'open' AND NOT EXISTS (SELECT 1 FROM run WHERE state = 'open'
-        AND sources IS newest.sources AND (business_date, id) > (newest.business_date, newest.id))
+/// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
+/// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
+/// for the runs of all sources.
+pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
+        SELECT min(sources) FROM run WHERE state = 'open'
+        UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
+        FROM listed WHERE listed.sources IS NOT NULL
+    )
+    SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished FROM run WHERE id IN (SELECT (
+        SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS listed.sources ORDER BY r.business_date DESC, r.id DESC LIMIT 1)
+        FROM listed)
     ORDER BY sources NULLS LAST";
 /// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.
 const FINISH: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
