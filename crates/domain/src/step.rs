@@ -18,7 +18,7 @@ pub enum Step {
     FenceRegistered,
     /// Batches are claimed and their attempts charged.
     BatchesClaimed,
-    /// The local deadline was checked; the settle transaction has not begun.
+    /// The local deadline was checked; the settle transaction, or the next one of a job of one's own, has not begun.
     BeforeSettleTx,
     /// Effects are written, the commit is not.
     InsideSettleTx,

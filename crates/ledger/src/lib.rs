@@ -19,7 +19,7 @@
 
 mod error;
 pub mod import;
-mod job;
+pub mod job;
 pub mod operate;
 pub mod postgres;
 pub mod retry;
@@ -37,8 +37,9 @@ use domain::outcome::SettleOutcome;
 use domain::step::Probe;
 use domain::unit::Unit;
 use import::{ImportOutcome, Staged};
+use job::JobEnd;
 use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status, Waiting};
-use schedule::{Advance, Advanced, Due, JobEnd, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
+use schedule::{Advance, Advanced, Due, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -94,6 +95,14 @@ pub struct OpenOptions {
     pub migrate: bool,
     /// Most connections of the pool.
     pub connections: u32,
+}
+
+impl OpenOptions {
+    /// For [`connect`]: a ledger that is there, as it is.
+    #[must_use]
+    pub fn existing(url: &str) -> OpenOptions {
+        OpenOptions { url: url.to_owned(), partitions: 1, guard: Guard::Lease, migrate: false, connections: 4 }
+    }
 }
 
 /// Opens the ledger, creating or migrating it if asked to. Any number of processes may do so at once.
@@ -162,7 +171,7 @@ pub trait Fences: Send + Sync {
     /// The newest holder of one unit, a job's too.
     async fn fence(&self, unit: Unit) -> Result<Stamp, LedgerError>;
 
-    /// The newest holder of each unit.
+    /// The newest holder of each unit: of the partitions first, then of one's own jobs.
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError>;
 
     /// Every source that was ever adopted, the newest first.

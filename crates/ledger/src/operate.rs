@@ -173,6 +173,8 @@ pub struct PostingRow {
 pub struct FenceRow {
     /// The unit.
     pub unit: Unit,
+    /// The job whose unit it is; nothing for a partition of the batches.
+    pub job: Option<String>,
     /// Its fence and holder.
     pub stamp: Stamp,
     /// Since when.
@@ -184,7 +186,7 @@ pub struct FenceRow {
 pub struct RejectionRow {
     /// When.
     pub rejected_at: DateTime<Utc>,
-    /// `register`, `claim`, `settle` or `release`.
+    /// `register`, `claim`, `settle`, `release` or `job`.
     pub operation: String,
     /// The unit.
     pub unit: Unit,

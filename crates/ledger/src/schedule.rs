@@ -1,32 +1,56 @@
 //! Runs and schedules: what is planned, what is due, what was missed. Needs `operate.rs` for who asks.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use domain::fence::Stamp;
 use domain::ids::{HolderId, RunId};
 use domain::run::RunKey;
 use domain::unit::Unit;
 use serde::Serialize;
 use std::sync::Arc;
 
+/// Sources of batches: some, or all. In order and each once, so that two lists that mean the same are the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sources(Option<Arc<[String]>>);
+
+impl Sources {
+    /// Every source there is, and every one to come.
+    pub const ALL: Sources = Sources(None);
+
+    /// These, in whatever order they are given.
+    #[must_use]
+    pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Sources {
+        let mut names: Vec<String> = names.into_iter().map(Into::into).collect();
+        names.sort_unstable();
+        names.dedup();
+        Sources(Some(names.into()))
+    }
+
+    /// Their names; `None` for all.
+    #[must_use]
+    pub fn names(&self) -> Option<&[String]> {
+        self.0.as_deref()
+    }
+}
+
+impl From<Option<Vec<String>>> for Sources {
+    fn from(names: Option<Vec<String>>) -> Sources {
+        names.map_or(Sources::ALL, Sources::only)
+    }
+}
+
 /// Which batches are due: all up to a day, of some sources or of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// Business dates on or before this day.
     pub upto: NaiveDate,
-    /// Only batches of these sources, sorted; `None`: of all.
-    pub sources: Option<Arc<[String]>>,
+    /// Only batches of these sources.
+    pub sources: Sources,
 }
 
 impl Due {
     /// Everything up to a day.
     #[must_use]
     pub const fn all(upto: NaiveDate) -> Due {
-        Due { upto, sources: None }
-    }
-
-    /// The sources as both engines take them: sorted, or nothing for all.
-    pub(crate) fn listed(&self) -> Option<Vec<String>> {
-        self.sources.as_ref().map(|sources| sources.to_vec())
+        Due { upto, sources: Sources::ALL }
     }
 }
 
@@ -39,8 +63,8 @@ pub struct PlannedRun {
     pub scheduled_for: Option<DateTime<Utc>>,
     /// The instants of its business date, half-open.
     pub covers: Option<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Sources whose batches it settles; `None`: all.
-    pub sources: Option<Vec<String>>,
+    /// Sources whose batches it settles.
+    pub sources: Sources,
     /// How a wall time that does not exist, or exists twice, was dealt with.
     pub note: Option<String>,
 }
@@ -49,20 +73,19 @@ impl PlannedRun {
     /// A run by hand, of every source.
     #[must_use]
     pub const fn by_hand(key: RunKey) -> PlannedRun {
-        PlannedRun { key, scheduled_for: None, covers: None, sources: None, note: None }
+        PlannedRun { key, scheduled_for: None, covers: None, sources: Sources::ALL, note: None }
+    }
+
+    /// A run of one's own job, which makes no batch due.
+    #[must_use]
+    pub fn for_job(key: RunKey) -> PlannedRun {
+        PlannedRun { sources: Sources::only(Vec::<String>::new()), ..PlannedRun::by_hand(key) }
     }
 
     /// What it makes due.
     #[must_use]
     pub fn due(&self) -> Due {
-        Due { upto: self.key.business_date, sources: self.sorted_sources().map(Arc::from) }
-    }
-
-    pub(crate) fn sorted_sources(&self) -> Option<Vec<String>> {
-        let mut sources = self.sources.clone()?;
-        sources.sort_unstable();
-        sources.dedup();
-        Some(sources)
+        Due { upto: self.key.business_date, sources: self.sources.clone() }
     }
 }
 
@@ -184,6 +207,8 @@ pub struct RunHistory {
     pub batches_settled: i64,
     /// For how many occurrences a missed row stands.
     pub missed_slots: i32,
+    /// When the oldest of them was due.
+    pub missed_since: Option<DateTime<Utc>>,
     /// How its wall time was dealt with, if it was special.
     pub note: Option<String>,
 }
@@ -195,21 +220,6 @@ pub struct RunFilter {
     pub schedule: Option<String>,
     /// At most so many.
     pub limit: u32,
-}
-
-/// The end of one's own job, as the ledger saw it. Match it without `_`.
-#[must_use]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobEnd {
-    /// It is done for this run, by us.
-    Done,
-    /// Another holder had finished it before.
-    AlreadyDone,
-    /// A newer holder has the job: what we did was, or will be, done by it. Kept as a rejection.
-    Fenced {
-        /// Who.
-        stored: Stamp,
-    },
 }
 
 /// Why a mark must not be moved as asked, if so: the decision that all engines share.

@@ -80,3 +80,13 @@ pub(crate) fn worker_settings(config: &Config) -> WorkerSettings {
         idle_poll: Duration::from_millis(config.serve.idle_poll_ms),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_of_the_library_is_as_patient_as_one_of_the_program() {
+        assert_eq!(WorkerSettings::default(), worker_settings(&Config::default()));
+    }
+}

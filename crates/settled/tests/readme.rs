@@ -91,6 +91,18 @@ fn every_test_that_proves_a_pattern_exists() {
     assert!(named >= 20, "only {named} patterns");
 }
 
+/// The block of ```rust is the example of the worker's documentation, which is compiled with its tests, less the lines it hides.
+#[test]
+fn the_own_job_that_is_shown_is_compiled() {
+    let readme = readme();
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the job");
+    let source = read("crates/worker/src/job.rs");
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let example = lines.skip_while(|line| *line != "```").skip(1).take_while(|line| *line != "```");
+    let compiled: Vec<_> = example.filter(|line| !line.starts_with("# ")).collect();
+    assert_eq!(shown.lines().collect::<Vec<_>>(), compiled);
+}
+
 /// Times, counts, units and fences differ from night to night; the story does not.
 #[test]
 fn the_demo_tells_what_is_shown() {

@@ -2,25 +2,60 @@
 //!
 //! What the run key gives: the job is done once per run, whoever starts it how often. What the lease gives: one instance at a
 //! time, and a quick takeover. What the fence gives: once a newer holder has registered, an older one writes nothing —
-//! **if the job's own writes ask for it**. That is the job's part: every write names [`Turn::unit`] and [`Turn::stamp`] in its
-//! condition, as `crates/worker/examples/nightly_report.rs` shows.
+//! **if the job's own transactions ask for it**. That is the job's part: each of them begins by asking whether the fence of
+//! [`Turn::unit`] is still [`Turn::stamp`], with a lock that keeps a newer holder from registering before it ends.
 //!
 //! A job that was killed is done again from its beginning, by whoever is next: it must bear that, by keys made of business facts or
-//! by going on where its own table says it stopped. No lock covers another system: what leaves the database needs an idempotency key.
+//! by going on where its own table says it stopped. Nothing is charged for it, as it is for a batch: a job that kills its process is
+//! tried again by every process that is started for it. No lock covers another system: what leaves the database needs an
+//! idempotency key, and a table in another database needs a fence of its own there.
+//!
+//! A report in a table of one's own, on PostgreSQL; `crates/worker/examples/nightly_report.rs` has all of it, and SQLite:
+//!
+//! ```
+//! # use async_trait::async_trait;
+//! # use sqlx::PgPool;
+//! # use worker::{JobError, NightlyJob, Turn};
+//! # struct NightlyReport { pool: PgPool }
+//! # const CURRENCIES: &str = "";
+//! # const REPORT: &str = "";
+//! #[async_trait]
+//! impl NightlyJob for NightlyReport {
+//!     fn name(&self) -> &str { "nightly-report" }
+//!
+//!     async fn work(&self, turn: &Turn<'_>) -> Result<(), JobError> {
+//!         let (day, unit, fence, holder) = (turn.key.business_date, turn.unit.0, turn.stamp.fence, turn.stamp.holder.0);
+//!         for currency in sqlx::query_scalar::<_, String>(CURRENCIES).bind(day).fetch_all(&self.pool).await? {
+//!             turn.check()?; // between transactions: is a drain asked, is the lease lost?
+//!             // A process can freeze right here for longer than its lease: only the database knows whether the job is still ours.
+//!             let mut tx = self.pool.begin().await?;
+//!             let ours = "SELECT 1 FROM unit_fence WHERE unit = $1 AND (generation, token, holder) = ($2, $3, $4) FOR SHARE";
+//!             let ours = sqlx::query(ours).bind(unit).bind(fence.generation).bind(fence.token).bind(holder);
+//!             if ours.fetch_optional(&mut *tx).await?.is_none() {
+//!                 return Err(JobError::Fenced); // a refused write: kept and counted, and the newer holder does it
+//!             }
+//!             sqlx::query(REPORT).bind(day).bind(currency).bind(fence.token).execute(&mut *tx).await?;
+//!             tx.commit().await?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
 use crate::grant::{Grant, Take};
-use crate::settle::released;
 use crate::{Drain, Worker, WorkerError};
 use async_trait::async_trait;
-use domain::fence::Stamp;
+use domain::fence::{Stamp, Standing, standing};
 use domain::ids::RunId;
 use domain::run::RunKey;
+use domain::step::{Probe, Step};
 use domain::unit::Unit;
 use lease::{Keeper, Lease};
-use ledger::schedule::{JobEnd, PlannedRun};
+use ledger::job::JobEnd;
+use ledger::schedule::PlannedRun;
 use ledger::{Operation, Rejection};
+use std::error::Error;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 use tracing::{info, warn};
 
 /// Work of one's own.
@@ -30,15 +65,14 @@ pub trait NightlyJob: Send + Sync {
     fn name(&self) -> &str;
 
     /// Does the work of one run, from its beginning or from where it stopped. Looks at [`Turn::check`] between its
-    /// transactions, and puts unit and stamp of the turn into the condition of every write.
+    /// transactions, and asks for unit and stamp of the turn at the beginning of each.
     ///
     /// # Errors
-    /// [`JobError::Stopped`] from [`Turn::check`], [`JobError::Fenced`] when a write found its fence taken, else its own.
+    /// [`JobError::Stopped`] from [`Turn::check`], [`JobError::Fenced`] when a transaction found its fence taken, else its own.
     async fn work(&self, turn: &Turn<'_>) -> Result<(), JobError>;
 }
 
-/// A turn at a job: everything its writes must name.
-#[derive(Debug)]
+/// A turn at a job: everything its transactions must ask for.
 pub struct Turn<'a> {
     /// The run's row.
     pub run: RunId,
@@ -50,11 +84,12 @@ pub struct Turn<'a> {
     pub stamp: Stamp,
     lease: &'a Lease,
     drain: &'a Drain,
+    probe: &'a dyn Probe,
 }
 
 impl Turn<'_> {
     /// The guard between two transactions: go on, or stop. That a transaction which has begun is still ours is decided by the fence
-    /// in its condition, never here.
+    /// that it asks for, never here.
     ///
     /// # Errors
     /// [`JobError::Stopped`].
@@ -62,22 +97,27 @@ impl Turn<'_> {
         if self.drain.is_asked() {
             return Err(JobError::Stopped("a drain was asked".to_owned()));
         }
-        self.lease.check().map(drop).map_err(|lost| JobError::Stopped(lost.to_string()))
+        self.lease.check().map_err(|lost| JobError::Stopped(lost.to_string()))?;
+        self.probe.at(Step::BeforeSettleTx);
+        Ok(())
     }
 }
 
-/// Why a turn ended before the work was done.
-#[derive(Debug, Error)]
+/// Why a turn ended before the work was done. Every error of the job's own becomes one by `?`; that is why this is none itself.
+#[derive(Debug)]
 pub enum JobError {
     /// A drain was asked, or the lease is lost: somebody else goes on.
-    #[error("stopped: {0}")]
     Stopped(String),
     /// A write was refused: a newer holder has the job.
-    #[error("fenced: a newer holder has the job")]
     Fenced,
     /// The job's own error.
-    #[error(transparent)]
-    Failed(#[from] Box<dyn std::error::Error + Send + Sync>),
+    Failed(Box<dyn Error + Send + Sync>),
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for JobError {
+    fn from(error: E) -> Self {
+        JobError::Failed(Box::new(error))
+    }
 }
 
 /// How a job ended, for this process. Match it without `_`.
@@ -95,6 +135,9 @@ pub enum JobOutcome {
 impl Worker {
     /// Does `job` for the run of `planned`, or waits until somebody else has, until `wait` is over, or until a drain is asked.
     ///
+    /// Outages of ledger and lock service are waited out. An error of the job itself is not: it ends this call, and whoever
+    /// is next does the job from its beginning.
+    ///
     /// # Errors
     /// [`WorkerError::Job`] with the job's own error; [`WorkerError::JobWaitEnded`]; everything that waiting cannot cure.
     pub async fn run_job(
@@ -106,19 +149,18 @@ impl Worker {
     ) -> Result<JobOutcome, WorkerError> {
         let until = wait.map(|wait| Instant::now() + wait);
         let mut outage = None;
-        loop {
+        while !self.drain.is_asked() {
             match self.try_job(keeper, job, planned).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if until.is_some_and(|until| Instant::now() >= until) => {
                     return Err(WorkerError::JobWaitEnded(job.name().to_owned()));
                 }
                 Ok(None) => self.pause(self.pace.get().poll).await,
+                Err(error) if error.is_outage() && self.drain.is_asked() => break,
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
-            if self.drain.is_asked() {
-                return Ok(JobOutcome::Drained);
-            }
         }
+        Ok(JobOutcome::Drained)
     }
 
     /// `None`: somebody else has it, or it was lost; look again.
@@ -132,13 +174,15 @@ impl Worker {
         if self.ledger.job_done(job.name(), run).await?.is_some() {
             return Ok(Some(JobOutcome::AlreadyDone));
         }
+        self.probe.at(Step::RunPlanned);
         let unit = self.ledger.job_unit(job.name()).await?;
         let grant = match self.take(keeper, unit).await? {
             Take::Granted(grant) => grant,
             Take::Busy | Take::Lost | Take::Fenced => return Ok(None),
         };
+        let held = Instant::now();
         let ended = self.work_turn(&grant, job, planned, run).await;
-        released(grant.lease).await;
+        self.let_go(*grant, held).await;
         ended
     }
 
@@ -154,14 +198,16 @@ impl Worker {
             return Ok(Some(JobOutcome::AlreadyDone));
         }
         let (unit, stamp) = (grant.unit, grant.stamp);
-        let turn = Turn { run, key: &planned.key, unit, stamp, lease: &grant.lease, drain: &self.drain };
+        let probe = self.probe.as_ref();
+        let turn = Turn { run, key: &planned.key, unit, stamp, lease: &grant.lease, drain: &self.drain, probe };
         info!(job = job.name(), run.id = %run, fence = %stamp.fence, holder.id = %self.holder, "job begun");
         match job.work(&turn).await {
             Ok(()) => {}
             Err(JobError::Failed(source)) => return Err(WorkerError::Job { name: job.name().to_owned(), source }),
             Err(JobError::Fenced) => return self.job_fenced(grant).await,
             Err(JobError::Stopped(why)) => {
-                info!(job = job.name(), why, "job stopped before its end");
+                let lost = self.is_lost(grant);
+                info!(job = job.name(), why, lost, "job stopped before its end");
                 return Ok(None);
             }
         }
@@ -172,6 +218,10 @@ impl Worker {
                 self.fenced("job", stamp, 1);
                 Ok(None)
             }
+            JobEnd::ClaimLost => {
+                self.claim_lost(grant);
+                Ok(None)
+            }
         }
     }
 
@@ -179,13 +229,18 @@ impl Worker {
     async fn job_fenced(&self, grant: &Grant) -> Result<Option<JobOutcome>, WorkerError> {
         let (unit, stamp) = (grant.unit, grant.stamp);
         let stored = self.ledger.fence(unit).await?;
-        if stored == stamp {
-            warn!(unit = unit.0, "the job says that it was fenced, and the fence is still its own: is its condition right?");
-            return Err(WorkerError::NotFenced { unit: unit.0 });
+        match standing(stamp, stored) {
+            Standing::Superseded => {
+                let refused = Rejection { operation: Operation::Job, unit, batch: None, stamp, stored };
+                self.ledger.record_rejections(&[refused]).await?;
+                self.fenced("job", stamp, 1);
+            }
+            Standing::Unregistered => self.claim_lost(grant),
+            Standing::Current => {
+                warn!(unit = unit.0, "the job says that it was fenced, and the fence is still its own: is its condition right?");
+                return Err(WorkerError::NotFenced { unit: unit.0 });
+            }
         }
-        let refused = Rejection { operation: Operation::Job, unit, batch: None, stamp, stored };
-        self.ledger.record_rejections(&[refused]).await?;
-        self.fenced("job", stamp, 1);
         Ok(None)
     }
 }

@@ -25,7 +25,7 @@ pub use report::{Counters, RunReport};
 pub use settings::{Pace, WorkerSettings};
 
 use domain::ids::HolderId;
-use domain::step::Probe;
+use domain::step::{NoProbe, Probe};
 use lease::Keeper;
 use ledger::Ledger;
 use std::sync::Arc;
@@ -48,4 +48,21 @@ pub struct Worker {
     pub drain: Drain,
     /// Says that our loops turn.
     pub pulse: Arc<Pulse>,
+}
+
+impl Worker {
+    /// One that nobody watches or stops yet.
+    #[must_use]
+    pub fn new(ledger: Arc<dyn Ledger>, keeper: Option<Keeper>, holder: HolderId, settings: WorkerSettings) -> Worker {
+        Worker {
+            ledger,
+            keeper,
+            holder,
+            pace: Pace::new(settings),
+            probe: Arc::new(NoProbe),
+            counters: Arc::default(),
+            drain: Drain::default(),
+            pulse: Arc::default(),
+        }
+    }
 }

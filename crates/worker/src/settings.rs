@@ -21,6 +21,20 @@ pub struct WorkerSettings {
     pub idle_poll: Duration,
 }
 
+/// Those of `config/settled.toml`.
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        WorkerSettings {
+            batches_per_transaction: 100,
+            items_per_transaction: 50_000,
+            max_attempts: 5,
+            limits: TxLimits { total: Duration::from_secs(15), idle: Duration::from_millis(7_500) },
+            poll: Duration::from_millis(500),
+            idle_poll: Duration::from_secs(5),
+        }
+    }
+}
+
 /// The settings in force: a reload of the configuration changes them between two transactions.
 #[derive(Debug)]
 pub struct Pace(RwLock<WorkerSettings>);

@@ -52,10 +52,15 @@ impl Worker {
         let span = info_span!("unit", run.id = %shift.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
         let held = Instant::now();
         let worked = self.work_grant(&grant, shift).instrument(span).await;
+        self.let_go(grant, held).await;
+        worked
+    }
+
+    /// Releases what was held since `held`.
+    pub(crate) async fn let_go(&self, grant: Grant, held: Instant) {
         self.probe.at(Step::BeforeRelease);
         released(grant.lease).await;
         histogram!(metric::LEASE_HOLD).record(held.elapsed());
-        worked
     }
 
     async fn work_grant(&self, grant: &Grant, shift: &Shift) -> Result<(), WorkerError> {
@@ -75,7 +80,7 @@ impl Worker {
         }
     }
 
-    fn is_lost(&self, grant: &Grant) -> bool {
+    pub(crate) fn is_lost(&self, grant: &Grant) -> bool {
         let Err(lost) = grant.lease.check() else { return false };
         info!(lease.name = %lost.name, why = ?lost.why, step = "guard", "lost: stopped by its own deadline, nothing more is written under this grant");
         self.counters.lost.add(1);
@@ -119,7 +124,7 @@ impl Worker {
         }
     }
 
-    fn claim_lost(&self, grant: &Grant) {
+    pub(crate) fn claim_lost(&self, grant: &Grant) {
         warn!(unit = %grant.unit, "the ledger does not know this fence (was it restored?); acquiring anew");
     }
 
@@ -207,7 +212,7 @@ pub(crate) fn ids(batches: &[ClaimedBatch]) -> Vec<BatchId> {
 }
 
 /// Gives a lease back and says what came of it.
-pub(crate) async fn released(lease: Lease) {
+async fn released(lease: Lease) {
     let name = lease.name().clone();
     match lease.release().await {
         Release::Released => debug!(lease.name = %name, "released"),

@@ -94,17 +94,17 @@ impl PostgresLedger {
         let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)
             .bind(request.due.upto)
             .bind(request.max_attempts)
-            .bind(request.due.listed())
+            .bind(request.due.sources.names())
             .fetch_all(&mut *tx)
             .await?;
         let fresh = sqlx::query(ROW_FRESH)
             .bind(request.due.upto)
             .bind(i64::from(request.most))
-            .bind(request.due.listed())
+            .bind(request.due.sources.names())
             .fetch_all(&mut *tx)
             .await?;
         let rows = if fresh.is_empty() {
-            sqlx::query(ROW_CHARGED).bind(request.due.upto).bind(request.due.listed()).fetch_all(&mut *tx).await?
+            sqlx::query(ROW_CHARGED).bind(request.due.upto).bind(request.due.sources.names()).fetch_all(&mut *tx).await?
         } else {
             fresh
         };
@@ -163,20 +163,25 @@ async fn give_up(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<Ba
         .bind(request.stamp.holder.0)
         .bind(request.stamp.fence.generation)
         .bind(request.stamp.fence.token)
-        .bind(request.due.listed())
+        .bind(request.due.sources.names())
         .fetch_all(tx)
         .await?;
     Ok(ids.into_iter().map(BatchId).collect())
 }
 
 async fn fresh(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    let query =
-        sqlx::query(FRESH).bind(request.unit.0).bind(request.due.upto).bind(i64::from(request.most)).bind(request.due.listed());
+    let query = sqlx::query(FRESH)
+        .bind(request.unit.0)
+        .bind(request.due.upto)
+        .bind(i64::from(request.most))
+        .bind(request.due.sources.names());
     claimed(&query.fetch_all(tx).await?)
 }
 
 async fn charged(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    claimed(&sqlx::query(CHARGED).bind(request.unit.0).bind(request.due.upto).bind(request.due.listed()).fetch_all(tx).await?)
+    claimed(
+        &sqlx::query(CHARGED).bind(request.unit.0).bind(request.due.upto).bind(request.due.sources.names()).fetch_all(tx).await?,
+    )
 }
 
 async fn mark(tx: &mut PgConnection, batches: &mut [ClaimedBatch], stamp: Stamp, run: RunId) -> Result<(), LedgerError> {

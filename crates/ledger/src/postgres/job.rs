@@ -1,8 +1,8 @@
 //! One's own jobs: a unit for each, and the record of what is done.
 
-use super::{PostgresLedger, operate, stamp};
-use crate::schedule::JobEnd;
-use crate::{Jobs, LedgerError, job};
+use super::{PostgresLedger, SHORT, operate, set_limits, stamp};
+use crate::job::{JobEnd, unfinished};
+use crate::{Jobs, LedgerError};
 use async_trait::async_trait;
 use domain::fence::Stamp;
 use domain::ids::RunId;
@@ -29,7 +29,8 @@ impl Jobs for PostgresLedger {
             return Ok(Unit(unit));
         }
         let mut tx = self.pool.begin().await?;
-        // Two names at once would take the same number.
+        set_limits(&mut tx, SHORT, SHORT.total).await?;
+        // Two names at once would take the same number, and a generation that is raised meanwhile would miss the new row.
         sqlx::query(operate::LOCK_META).execute(&mut *tx).await?;
         sqlx::query(NAME).bind(name).execute(&mut *tx).await?;
         sqlx::query(FENCE).bind(name).execute(&mut *tx).await?;
@@ -56,7 +57,6 @@ impl Jobs for PostgresLedger {
         if finished.rows_affected() == 1 {
             return Ok(JobEnd::Done);
         }
-        let (done, stored) = (self.job_done(name, run).await?, self.stored(unit).await?);
-        job::refused(self, unit, mine, (done, stored)).await
+        unfinished(self, unit, mine, self.job_done(name, run).await?).await
     }
 }

@@ -38,6 +38,9 @@ const SELECT_META: &str = "SELECT ledger_id, partitions, guard FROM ledger_meta"
 const SET_LIMITS: &str = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
     set_config('idle_in_transaction_session_timeout', $3, true), set_config('enable_seqscan', 'off', true)";
 
+/// Limits of transactions that plan and name: a client that is frozen inside one holds up every other, and no longer than this.
+const SHORT: TxLimits = TxLimits { total: Duration::from_secs(30), idle: Duration::from_secs(5) };
+
 /// A ledger on PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresLedger {

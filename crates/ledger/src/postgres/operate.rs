@@ -22,7 +22,8 @@ const WAITING: &str = "SELECT
         (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'broken') AS broken,
         (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'quarantined') AS quarantined,
         (SELECT count(*) FROM fence_rejection) AS fence_rejections";
-const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run ORDER BY opened_at DESC, id DESC LIMIT 1";
+const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run WHERE state = 'open'
+    ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
 const LIST: &str = "SELECT id, source, external_batch_id, revision, business_date, state, items, attempts, unit, break_reason
     FROM settlement_batch WHERE ($1::text IS NULL OR state = $1) AND ($2::date IS NULL OR business_date = $2)
@@ -145,7 +146,11 @@ fn run_row(row: &PgRow) -> Result<RunRow, sqlx::Error> {
 impl Operations for PostgresLedger {
     async fn status(&self, due: Option<&Due>) -> Result<Status, LedgerError> {
         let mut status = Status::default();
-        for row in sqlx::query(STATES).bind(due.map(|due| due.upto)).bind(due.and_then(Due::listed)).fetch_all(&self.pool).await?
+        for row in sqlx::query(STATES)
+            .bind(due.map(|due| due.upto))
+            .bind(due.and_then(|due| due.sources.names()))
+            .fetch_all(&self.pool)
+            .await?
         {
             let count = |column| row.try_get::<i64, _>(column).map(i64::unsigned_abs);
             status.batches.insert(parse_state(row.try_get("state")?)?, count("batches")?);

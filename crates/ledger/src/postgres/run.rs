@@ -9,23 +9,35 @@ use domain::run::RunKey;
 use domain::unit::Unit;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
-use std::sync::Arc;
 
-/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more.
+/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more; when it was due stays,
+/// also where a person opens it.
 const OPEN: &str =
     "INSERT INTO run (schedule, business_date, slot, scheduled_for, covers_from, covers_until, sources, note, opened_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open', scheduled_for = EXCLUDED.scheduled_for,
-        sources = EXCLUDED.sources, note = EXCLUDED.note, missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
+    ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open',
+        scheduled_for = coalesce(EXCLUDED.scheduled_for, run.scheduled_for), sources = EXCLUDED.sources,
+        note = coalesce(EXCLUDED.note, run.note), missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
         opened_at = clock_timestamp() WHERE run.state = 'missed'";
 const FIND: &str = "SELECT id FROM run WHERE schedule = $1 AND business_date = $2 AND slot = $3";
 const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
     WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2::text[] IS NULL OR source = ANY($2)) ORDER BY unit";
 
-/// Of runs with the same sources, the newest business date covers what the older ones do.
-const NEWEST: &str = "SELECT DISTINCT ON (sources) id, schedule, business_date, slot, sources, scheduled_for,
-        finished_at IS NOT NULL AS finished
-    FROM run WHERE state = 'open' ORDER BY sources, business_date DESC, id DESC";
+/// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
+/// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
+/// for the runs of all sources. (Ordered by what is NULL throughout: only so does the planner see the order of the index in it.)
+const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
+        SELECT min(sources) FROM run WHERE state = 'open'
+        UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
+        FROM listed WHERE listed.sources IS NOT NULL
+    )
+    SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished FROM run WHERE id IN (
+        SELECT CASE WHEN listed.sources IS NULL THEN (SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS NULL
+                ORDER BY r.sources, r.business_date DESC, r.id DESC LIMIT 1)
+            ELSE (SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources = listed.sources
+                ORDER BY r.business_date DESC, r.id DESC LIMIT 1) END
+        FROM listed)
+    ORDER BY sources";
 /// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.
 const FINISH: &str = "UPDATE run SET finished_at = clock_timestamp()
     WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS NOT DISTINCT FROM $2
@@ -35,8 +47,8 @@ const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN schedul
         CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
     FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 const HISTORY: &str =
-    "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, note,
-        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
+    "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, missed_since,
+        note,        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
     FROM run WHERE $1::text IS NULL OR schedule = $1 ORDER BY opened_at DESC, id DESC LIMIT $2";
 
 /// Opens a run; whether it was not open before.
@@ -48,7 +60,7 @@ pub(super) async fn open(tx: &mut PgConnection, run: &PlannedRun, holder: Holder
         .bind(run.scheduled_for)
         .bind(run.covers.map(|(from, _)| from))
         .bind(run.covers.map(|(_, until)| until))
-        .bind(run.sorted_sources())
+        .bind(run.sources.names())
         .bind(&run.note)
         .bind(holder.0)
         .execute(tx)
@@ -66,7 +78,8 @@ impl PostgresLedger {
     }
 
     pub(super) async fn units_with_work(&self, due: &Due) -> Result<Vec<Unit>, LedgerError> {
-        let units: Vec<i32> = sqlx::query_scalar(DUE_UNITS).bind(due.upto).bind(due.listed()).fetch_all(&self.pool).await?;
+        let units: Vec<i32> =
+            sqlx::query_scalar(DUE_UNITS).bind(due.upto).bind(due.sources.names()).fetch_all(&self.pool).await?;
         Ok(units.into_iter().map(Unit).collect())
     }
 
@@ -76,7 +89,7 @@ impl PostgresLedger {
     }
 
     pub(super) async fn finish_runs(&self, due: &Due) -> Result<u64, LedgerError> {
-        Ok(sqlx::query(FINISH).bind(due.upto).bind(due.listed()).execute(&self.pool).await?.rows_affected())
+        Ok(sqlx::query(FINISH).bind(due.upto).bind(due.sources.names()).execute(&self.pool).await?.rows_affected())
     }
 
     pub(super) async fn states(&self) -> Result<Vec<ScheduleState>, LedgerError> {
@@ -105,7 +118,7 @@ fn open_run(row: &PgRow) -> Result<OpenRun, sqlx::Error> {
     let sources: Option<Vec<String>> = row.try_get("sources")?;
     Ok(OpenRun {
         id: RunId(row.try_get("id")?),
-        due: Due { upto: key.business_date, sources: sources.map(Arc::from) },
+        due: Due { upto: key.business_date, sources: sources.into() },
         key,
         scheduled_for: row.try_get::<Option<DateTime<Utc>>, _>("scheduled_for")?,
         finished: row.try_get("finished")?,
@@ -124,6 +137,7 @@ fn history(row: &PgRow) -> Result<RunHistory, sqlx::Error> {
         finished_at: row.try_get("finished_at")?,
         batches_settled: row.try_get("batches_settled")?,
         missed_slots: row.try_get("missed_slots")?,
+        missed_since: row.try_get("missed_since")?,
         note: row.try_get("note")?,
     })
 }

@@ -1,6 +1,6 @@
 //! Marks of schedules: every occurrence is planned once, by whichever instance is first.
 
-use super::{PostgresLedger, operate, run};
+use super::{PostgresLedger, SHORT, operate, run, set_limits};
 use crate::operate::Operator;
 use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, refuse};
 use crate::{LedgerError, Schedules};
@@ -41,6 +41,7 @@ impl Schedules for PostgresLedger {
 
     async fn advance(&self, advance: &Advance, planner: HolderId) -> Result<Advanced, LedgerError> {
         let mut tx = self.pool.begin().await?;
+        set_limits(&mut tx, SHORT, SHORT.total).await?;
         let stored = sqlx::query(LOCK_MARK).bind(&advance.schedule).fetch_optional(&mut *tx).await?;
         let stored = stored.as_ref().map(stored_mark).transpose()?;
         if let Some(refused) = refuse(stored, advance) {
@@ -106,7 +107,7 @@ async fn miss(tx: &mut PgConnection, MissedRun { run, slots, since }: &MissedRun
         .bind(run.scheduled_for)
         .bind(run.covers.map(|(from, _)| from))
         .bind(run.covers.map(|(_, until)| until))
-        .bind(run.sorted_sources())
+        .bind(run.sources.names())
         .bind(&run.note)
         .bind(i32::try_from(*slots).unwrap_or(i32::MAX))
         .bind(since)

@@ -4,7 +4,7 @@
 //! sees the charge. Never-charged batches are claimed many at a time; a charged one always comes alone, so that it takes no
 //! neighbour along.
 
-use super::{SqliteLedger, json, stamp};
+use super::{SqliteLedger, json, listed, stamp};
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
@@ -99,21 +99,17 @@ impl SqliteLedger {
         let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)
             .bind(request.due.upto)
             .bind(request.max_attempts)
-            .bind(request.due.listed().map(|sources| json(&sources)))
+            .bind(listed(&request.due.sources))
             .fetch_all(&mut *tx)
             .await?;
         let fresh = sqlx::query(ROW_FRESH)
             .bind(request.due.upto)
             .bind(i64::from(request.most))
-            .bind(request.due.listed().map(|sources| json(&sources)))
+            .bind(listed(&request.due.sources))
             .fetch_all(&mut *tx)
             .await?;
         let rows = if fresh.is_empty() {
-            sqlx::query(ROW_CHARGED)
-                .bind(request.due.upto)
-                .bind(request.due.listed().map(|sources| json(&sources)))
-                .fetch_all(&mut *tx)
-                .await?
+            sqlx::query(ROW_CHARGED).bind(request.due.upto).bind(listed(&request.due.sources)).fetch_all(&mut *tx).await?
         } else {
             fresh
         };
@@ -175,7 +171,7 @@ async fn give_up(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Ve
         .bind(request.stamp.holder.0.hyphenated())
         .bind(request.stamp.fence.generation)
         .bind(request.stamp.fence.token)
-        .bind(request.due.listed().map(|sources| json(&sources)))
+        .bind(listed(&request.due.sources))
         .fetch_all(tx)
         .await?;
     Ok(ids.into_iter().map(BatchId).collect())
@@ -186,7 +182,7 @@ async fn fresh(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Vec<
         .bind(request.unit.0)
         .bind(request.due.upto)
         .bind(i64::from(request.most))
-        .bind(request.due.listed().map(|sources| json(&sources)));
+        .bind(listed(&request.due.sources));
     claimed(&query.fetch_all(tx).await?)
 }
 
@@ -195,7 +191,7 @@ async fn charged(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Ve
         &sqlx::query(CHARGED)
             .bind(request.unit.0)
             .bind(request.due.upto)
-            .bind(request.due.listed().map(|sources| json(&sources)))
+            .bind(listed(&request.due.sources))
             .fetch_all(tx)
             .await?,
     )

@@ -37,8 +37,9 @@ const ADOPT_SOURCE: &str = "INSERT INTO fence_source (generation, source, reason
 const RAISE_UNITS: &str = "UPDATE unit_fence SET generation = $1, token = 0,
     holder = '00000000-0000-0000-0000-000000000000', registered_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
 
-const FENCES: &str = "SELECT unit, generation, token, holder, registered_at FROM unit_fence
-    WHERE unit < (SELECT partitions FROM ledger_meta) ORDER BY unit";
+const FENCES: &str = "SELECT f.unit, job.name AS job, generation, token, holder, registered_at
+    FROM unit_fence f LEFT JOIN job ON job.unit = f.unit
+    WHERE f.unit < (SELECT partitions FROM ledger_meta) OR job.name IS NOT NULL ORDER BY f.unit";
 const SOURCES: &str = "SELECT generation, source, reason, adopted_by, adopted_at FROM fence_source ORDER BY generation DESC";
 const REJECTIONS: &str =
     "SELECT rejected_at, operation, unit, batch_id, generation, token, holder, stored_generation, stored_token,
@@ -130,7 +131,12 @@ impl Fences for SqliteLedger {
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError> {
         let rows = sqlx::query(FENCES).fetch_all(&self.pool).await?;
         let read = |row: &SqliteRow| -> Result<FenceRow, sqlx::Error> {
-            Ok(FenceRow { unit: Unit(row.try_get("unit")?), stamp: stamp(row)?, registered_at: row.try_get("registered_at")? })
+            Ok(FenceRow {
+                unit: Unit(row.try_get("unit")?),
+                job: row.try_get("job")?,
+                stamp: stamp(row)?,
+                registered_at: row.try_get("registered_at")?,
+            })
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }

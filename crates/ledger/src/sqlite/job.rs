@@ -1,8 +1,8 @@
 //! One's own jobs: a unit for each, and the record of what is done.
 
 use super::{SqliteLedger, stamp};
-use crate::schedule::JobEnd;
-use crate::{Jobs, LedgerError, job};
+use crate::job::{JobEnd, unfinished};
+use crate::{Jobs, LedgerError};
 use async_trait::async_trait;
 use domain::fence::Stamp;
 use domain::ids::RunId;
@@ -56,7 +56,6 @@ impl Jobs for SqliteLedger {
         if finished.rows_affected() == 1 {
             return Ok(JobEnd::Done);
         }
-        let (done, stored) = (self.job_done(name, run).await?, self.stored(unit).await?);
-        job::refused(self, unit, mine, (done, stored)).await
+        unfinished(self, unit, mine, self.job_done(name, run).await?).await
     }
 }

@@ -22,6 +22,7 @@ mod schedule;
 mod settle;
 mod verify;
 
+use crate::schedule::Sources;
 use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
 use chrono::{DateTime, SecondsFormat, Utc};
 use domain::fence::{Fence, Stamp};
@@ -228,6 +229,11 @@ async fn check_schema(pool: &SqlitePool) -> Result<(), LedgerError> {
 /// An array, for `json_each`.
 fn json(rows: &impl serde::Serialize) -> String {
     serde_json::to_string(rows).expect("numbers and texts are always JSON")
+}
+
+/// Names of sources, for `json_each`; nothing for all.
+fn listed(sources: &Sources) -> Option<String> {
+    sources.names().map(|names| json(&names))
 }
 
 /// An instant as the columns have it: UTC to the millisecond, so that texts compare as instants do.

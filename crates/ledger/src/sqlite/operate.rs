@@ -1,6 +1,6 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
-use super::{INSERT_UNITS, SqliteLedger, json, stamp};
+use super::{INSERT_UNITS, SqliteLedger, json, listed, stamp};
 use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow, Waiting};
 use crate::schedule::Due;
 use crate::verify::VerifyReport;
@@ -22,7 +22,8 @@ const WAITING: &str = "SELECT
         (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'broken') AS broken,
         (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'quarantined') AS quarantined,
         (SELECT count(*) FROM fence_rejection) AS fence_rejections";
-const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run ORDER BY opened_at DESC, id DESC LIMIT 1";
+const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run WHERE state = 'open'
+    ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
 const LIST: &str = "SELECT id, source, external_batch_id, revision, business_date, state, items, attempts, unit, break_reason
     FROM settlement_batch WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR business_date = $2)
@@ -149,7 +150,7 @@ impl Operations for SqliteLedger {
         let mut status = Status::default();
         for row in sqlx::query(STATES)
             .bind(due.map(|due| due.upto))
-            .bind(due.and_then(Due::listed).map(|sources| json(&sources)))
+            .bind(due.and_then(|due| listed(&due.sources)))
             .fetch_all(&self.pool)
             .await?
         {

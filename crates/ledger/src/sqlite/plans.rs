@@ -1,7 +1,7 @@
 //! How SQLite reaches the rows: it has no statistics here, so a plan depends on how a statement is written, and a statement
 //! that scans a table of half a million rows is found out only by whoever has them.
 
-use super::{SqliteLedger, claim, settle};
+use super::{SqliteLedger, claim, run, settle};
 use crate::{Guard, OpenOptions};
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -63,5 +63,14 @@ async fn a_claim_looks_only_at_what_is_due() {
         let by_index = |step: &String| step.starts_with("SEARCH settlement_batch USING INDEX settlement_batch_pending");
         assert!(plan.iter().any(by_index), "{plan:?} in {statement}");
         assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "sorts the whole backlog: {plan:?} in {statement}");
+    }
+}
+
+/// Runs are never fewer: what every instance asks every few seconds must not go through all of them.
+#[tokio::test]
+async fn a_look_for_work_leaps_over_the_history() {
+    let (_folder, ledger) = ledger().await;
+    for step in plan(&ledger, run::NEWEST).await {
+        assert!(!step.starts_with("SCAN run") && !step.starts_with("SCAN r "), "{step}");
     }
 }

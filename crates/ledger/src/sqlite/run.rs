@@ -1,6 +1,6 @@
 //! Runs: opening one, what it makes due, its end, its history.
 
-use super::{SqliteLedger, instant, json, uuid};
+use super::{SqliteLedger, instant, listed, uuid};
 use crate::LedgerError;
 use crate::schedule::{Due, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
 use chrono::{DateTime, Utc};
@@ -9,24 +9,32 @@ use domain::run::RunKey;
 use domain::unit::Unit;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use std::sync::Arc;
 
-/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more.
+/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more; when it was due stays,
+/// also where a person opens it.
 const OPEN: &str =
     "INSERT INTO run (schedule, business_date, slot, scheduled_for, covers_from, covers_until, sources, note, opened_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open', scheduled_for = EXCLUDED.scheduled_for,
-        sources = EXCLUDED.sources, note = EXCLUDED.note, missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
+    ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open',
+        scheduled_for = coalesce(EXCLUDED.scheduled_for, run.scheduled_for), sources = EXCLUDED.sources,
+        note = coalesce(EXCLUDED.note, run.note), missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
         opened_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE run.state = 'missed'";
 const FIND: &str = "SELECT id FROM run WHERE schedule = $1 AND business_date = $2 AND slot = $3";
 const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
     WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) ORDER BY unit";
 
-/// Of runs with the same sources, the newest business date covers what the older ones do.
-const NEWEST: &str = "SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished
-    FROM run AS newest WHERE state = 'open' AND NOT EXISTS (SELECT 1 FROM run WHERE state = 'open'
-        AND sources IS newest.sources AND (business_date, id) > (newest.business_date, newest.id))
-    ORDER BY sources";
+/// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
+/// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
+/// for the runs of all sources.
+pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
+        SELECT min(sources) FROM run WHERE state = 'open'
+        UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
+        FROM listed WHERE listed.sources IS NOT NULL
+    )
+    SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished FROM run WHERE id IN (SELECT (
+        SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS listed.sources ORDER BY r.business_date DESC, r.id DESC LIMIT 1)
+        FROM listed)
+    ORDER BY sources NULLS LAST";
 /// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.
 const FINISH: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
     WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS $2
@@ -36,8 +44,8 @@ const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN schedul
         CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
     FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 const HISTORY: &str =
-    "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, note,
-        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
+    "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, missed_since,
+        note,        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
     FROM run WHERE $1 IS NULL OR schedule = $1 ORDER BY opened_at DESC, id DESC LIMIT $2";
 
 /// Opens a run; whether it was not open before.
@@ -49,7 +57,7 @@ pub(super) async fn open(tx: &mut SqliteConnection, run: &PlannedRun, holder: Ho
         .bind(run.scheduled_for.map(instant))
         .bind(run.covers.map(|(from, _)| instant(from)))
         .bind(run.covers.map(|(_, until)| instant(until)))
-        .bind(run.sorted_sources().map(|sources| json(&sources)))
+        .bind(listed(&run.sources))
         .bind(&run.note)
         .bind(holder.0.hyphenated())
         .execute(tx)
@@ -68,11 +76,8 @@ impl SqliteLedger {
     }
 
     pub(super) async fn units_with_work(&self, due: &Due) -> Result<Vec<Unit>, LedgerError> {
-        let units: Vec<i32> = sqlx::query_scalar(DUE_UNITS)
-            .bind(due.upto)
-            .bind(due.listed().map(|sources| json(&sources)))
-            .fetch_all(&self.pool)
-            .await?;
+        let units: Vec<i32> =
+            sqlx::query_scalar(DUE_UNITS).bind(due.upto).bind(listed(&due.sources)).fetch_all(&self.pool).await?;
         Ok(units.into_iter().map(Unit).collect())
     }
 
@@ -83,7 +88,7 @@ impl SqliteLedger {
 
     pub(super) async fn finish_runs(&self, due: &Due) -> Result<u64, LedgerError> {
         let mut tx = self.write().await?;
-        let sources = due.listed().map(|sources| json(&sources));
+        let sources = listed(&due.sources);
         let finished = sqlx::query(FINISH).bind(due.upto).bind(sources).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
         Ok(finished)
@@ -117,7 +122,7 @@ fn open_run(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {
         sources.map(|list| serde_json::from_str(&list)).transpose().map_err(|error| sqlx::Error::Decode(error.into()))?;
     Ok(OpenRun {
         id: RunId(row.try_get("id")?),
-        due: Due { upto: key.business_date, sources: sources.map(Arc::from) },
+        due: Due { upto: key.business_date, sources: sources.into() },
         key,
         scheduled_for: row.try_get::<Option<DateTime<Utc>>, _>("scheduled_for")?,
         finished: row.try_get("finished")?,
@@ -136,6 +141,7 @@ fn history(row: &SqliteRow) -> Result<RunHistory, sqlx::Error> {
         finished_at: row.try_get("finished_at")?,
         batches_settled: row.try_get("batches_settled")?,
         missed_slots: row.try_get("missed_slots")?,
+        missed_since: row.try_get("missed_since")?,
         note: row.try_get("note")?,
     })
 }

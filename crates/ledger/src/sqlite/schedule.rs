@@ -1,6 +1,6 @@
 //! Marks of schedules: every occurrence is planned once, by whichever instance is first.
 
-use super::{SqliteLedger, instant, json, operate, run};
+use super::{SqliteLedger, instant, listed, operate, run};
 use crate::operate::Operator;
 use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, refuse};
 use crate::{LedgerError, Schedules};
@@ -112,7 +112,7 @@ async fn miss(
         .bind(run.scheduled_for.map(instant))
         .bind(run.covers.map(|(from, _)| instant(from)))
         .bind(run.covers.map(|(_, until)| instant(until)))
-        .bind(run.sorted_sources().map(|sources| json(&sources)))
+        .bind(listed(&run.sources))
         .bind(&run.note)
         .bind(i32::try_from(*slots).unwrap_or(i32::MAX))
         .bind(instant(*since))

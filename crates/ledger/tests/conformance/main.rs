@@ -12,9 +12,12 @@ mod claim;
 mod fence;
 mod import;
 mod in_flight;
+mod jobs;
 mod operate;
 mod postings;
 mod row_lock;
+mod runs;
+mod schedules;
 mod settle;
 mod stale;
 mod start;
@@ -29,7 +32,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 15] = [
+const EVERY: [&[Named]; 18] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -37,6 +40,9 @@ const EVERY: [&[Named]; 15] = [
     postings::EVERY,
     in_flight::EVERY,
     row_lock::EVERY,
+    runs::EVERY,
+    schedules::EVERY,
+    jobs::EVERY,
     operate::EVERY,
     stale::EVERY,
     verify::EVERY,
@@ -47,7 +53,8 @@ const EVERY: [&[Named]; 15] = [
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 3] = [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES];
+const POSTGRES: [&[Named]; 5] =
+    [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES, schedules::POSTGRES, jobs::POSTGRES];
 /// About what only SQLite has: statements that replace a row.
 const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
 

@@ -61,10 +61,11 @@ fn show(listing: Listing) {
         sources.add_row([source.generation.to_string(), source.source, at, source.adopted_by, source.reason]);
     }
     say!("{sources}");
-    let mut units = output::table(["unit", "fence", "holder", "registered"]);
+    let mut units = output::table(["unit", "job", "fence", "holder", "registered"]);
     for unit in listing.units {
         let at = unit.registered_at.map_or_else(|| "never".to_owned(), |at| at.format("%Y-%m-%d %H:%M:%S UTC").to_string());
-        units.add_row([unit.unit.to_string(), unit.stamp.fence.to_string(), unit.stamp.holder.to_string(), at]);
+        let (fence, holder) = (unit.stamp.fence.to_string(), unit.stamp.holder.to_string());
+        units.add_row([unit.unit.to_string(), unit.job.unwrap_or_default(), fence, holder, at]);
     }
     say!("{units}");
     let mut refused = output::table(["refused", "operation", "unit", "batch", "fence", "newer"]);
