@@ -17,6 +17,7 @@
 //! Each engine has its own SQL, in files and functions of the same names ([`postgres`], [`sqlite`]); decisions are shared from
 //! here and from `domain`. `diff postgres/settle.rs sqlite/settle.rs` is the dialect lesson.
 
+pub mod correct;
 mod error;
 pub mod import;
 pub mod operate;
@@ -36,7 +37,7 @@ use domain::outcome::SettleOutcome;
 use domain::run::RunKey;
 use domain::step::Probe;
 use domain::unit::Unit;
-use import::{ImportOutcome, Staged};
+use import::{ImportMode, ImportOutcome, Staged};
 use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
@@ -129,10 +130,14 @@ pub trait Ledger: Imports + Fences + Settlements + Operations + Send + Sync {
 #[async_trait]
 pub trait Imports: Send + Sync {
     /// Takes a file in, all or nothing: lines stream in chunks, then its summary. When the channel closes without a summary
-    /// the reader failed, and nothing is written. Batches that are already there with the same content are skipped.
+    /// the reader failed, and nothing is written. Batches that are already there with the same content are skipped; what is done
+    /// about those that are there with other content is said by `mode`, and done in the transaction that inserts the file's.
     ///
-    /// After it returns `Done`, every batch of the file is in the ledger once, as `pending` or `broken`.
-    async fn import(&self, staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError>;
+    /// After it returned, every batch of the file is in the ledger once: as `pending` or `broken`, or as it was there before.
+    ///
+    /// # Errors
+    /// [`LedgerError::DifferentContent`] where the mode only adds; [`LedgerError::BeingSettled`] where it replaces.
+    async fn import(&self, staged: mpsc::Receiver<Staged>, mode: &ImportMode) -> Result<ImportOutcome, LedgerError>;
 }
 
 /// Who may write.
@@ -261,6 +266,13 @@ pub trait Operations: Send + Sync {
 
     /// Anything before `settled` (and not being settled) → `cancelled`; its item identities are free again.
     async fn cancel_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// `settled` → `reversed`: each of its entries gets one that mirrors it, balances are as before the settlement, and its item
+    /// identities are free again. Of several operators at once one reverses it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Illegal`] for the others, and in any other state.
+    async fn reverse_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
 
     /// `broken` → `pending`; what is left over will be posted to suspense.
     async fn accept_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
