@@ -3,8 +3,8 @@
 use super::PostgresLedger;
 use crate::LedgerError;
 use crate::verify::{
-    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal, ReversedAmount,
-    STATES, TOTALS, VerifyReport, check, parse_sum, with_amounts,
+    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal,
+    ReversedAmount, STATES, TOTALS, VerifyReport, check, parse_sum, with_amounts,
 };
 use domain::batch::UnknownState;
 use domain::ids::BatchId;
@@ -74,9 +74,7 @@ async fn reversals(tx: &mut PgConnection) -> Result<Vec<Reversal>, LedgerError> 
 
 fn reversal(row: &PgRow) -> Result<Reversal, sqlx::Error> {
     let decision = match row.try_get("at")? {
-        Some(reversed_at) => {
-            Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? })
-        }
+        Some(reversed_at) => Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? }),
         None => None,
     };
     let next: Option<i64> = row.try_get("next_id")?;

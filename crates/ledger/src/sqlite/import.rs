@@ -6,8 +6,8 @@
 use super::operate::parse_state;
 use super::{BEGIN, SqliteLedger, WriteTx, correct, json};
 use crate::import::{
-    DuplicateLine, ImportMode, ImportOutcome, ImportedBatch, Judged, Staged, StoredRevision, StoredTotal, imported, judge, outcome,
-    sort,
+    DuplicateLine, ImportMode, ImportOutcome, ImportedBatch, Judged, Staged, StoredRevision, StoredTotal, imported, judge,
+    outcome, sort,
 };
 use crate::{Imports, LedgerError};
 use async_trait::async_trait;

@@ -3,8 +3,8 @@
 use super::{SqliteLedger, json};
 use crate::LedgerError;
 use crate::verify::{
-    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal, ReversedAmount,
-    STATES, VerifyReport, check, parse_sum, with_amounts,
+    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal,
+    ReversedAmount, STATES, VerifyReport, check, parse_sum, with_amounts,
 };
 use domain::batch::UnknownState;
 use domain::ids::BatchId;
@@ -95,9 +95,7 @@ async fn reversals(tx: &mut SqliteConnection) -> Result<Vec<Reversal>, LedgerErr
 
 fn reversal(row: &SqliteRow) -> Result<Reversal, sqlx::Error> {
     let decision = match row.try_get("at")? {
-        Some(reversed_at) => {
-            Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? })
-        }
+        Some(reversed_at) => Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? }),
         None => None,
     };
     let next: Option<i64> = row.try_get("next_id")?;

@@ -81,9 +81,13 @@ async fn other_content_is_shown_and_refused(place: Place) {
     let error = books.import(&corrected).await.expect_err("other content");
     assert!(matches!(error, LedgerError::DifferentContent(_)), "{error:?}");
     let text = error.to_string();
-    for part in
-        ["day.csv:2", "\"A\"", "gross 10.00, fee 0.30, net 9.70 EUR", "gross 12.00, fee 0.30, net 11.70 EUR", "batch replace --file day.csv"]
-    {
+    for part in [
+        "day.csv:2",
+        "\"A\"",
+        "gross 10.00, fee 0.30, net 9.70 EUR",
+        "gross 12.00, fee 0.30, net 11.70 EUR",
+        "batch replace --file day.csv",
+    ] {
         assert!(text.contains(part), "{part:?} is not in {text:?}");
     }
     assert_eq!(before, books.raw.tables().await);
@@ -108,7 +112,8 @@ async fn the_summary_ends_the_file(place: Place) {
     let (sender, receiver) = mpsc::channel(4);
     sender.send(Staged::Items(file.items)).await.expect("room");
     sender.send(Staged::End(Box::new(file.summary))).await.expect("room");
-    let import = tokio::time::timeout(Duration::from_secs(60), books.ledger.import(receiver, &ImportMode::add("olga")));
+    let mode = ImportMode::add("olga");
+    let import = tokio::time::timeout(Duration::from_secs(60), books.ledger.import(receiver, &mode));
     assert_eq!(import.await.expect("it ends").expect("an import").items_accepted, 2);
     drop(sender);
 }

@@ -9,11 +9,13 @@
 mod fixture;
 mod append_only;
 mod claim;
+mod corrections;
 mod fence;
 mod import;
 mod in_flight;
 mod operate;
 mod postings;
+mod replace;
 mod row_lock;
 mod settle;
 mod stale;
@@ -21,6 +23,7 @@ mod start;
 mod statements;
 mod verify;
 mod verify_payouts;
+mod verify_reversals;
 mod verify_triggers;
 
 use fixture::{Named, Place, Test};
@@ -29,7 +32,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 15] = [
+const EVERY: [&[Named]; 18] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -38,16 +41,20 @@ const EVERY: [&[Named]; 15] = [
     in_flight::EVERY,
     row_lock::EVERY,
     operate::EVERY,
+    corrections::EVERY,
+    replace::EVERY,
     stale::EVERY,
     verify::EVERY,
     verify_payouts::EVERY,
+    verify_reversals::EVERY,
     verify_triggers::EVERY,
     append_only::EVERY,
     start::EVERY,
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 3] = [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES];
+const POSTGRES: [&[Named]; 5] =
+    [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES, corrections::POSTGRES, replace::POSTGRES];
 /// About what only SQLite has: statements that replace a row.
 const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
 

@@ -69,6 +69,7 @@ fn tell(report: &Report<'_>) {
         );
     }
     let Report { batches_replaced, batches_added, batches_already_there, .. } = report;
-    let what = if *batches_replaced == 0 { "nothing was replaced".to_owned() } else { format!("{batches_replaced} batches replaced") };
+    let what =
+        if *batches_replaced == 0 { "nothing was replaced".to_owned() } else { format!("{batches_replaced} batches replaced") };
     say!("{what}; {batches_added} added, {batches_already_there} already there with this content");
 }
