@@ -49,6 +49,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("M12", "byte order mark, CRLF and a last line without its end are read; a mark elsewhere is an error"),
     ("M13", "killed between any two steps and started again: the same books"),
     ("M17", "tomorrow's file with the same batch numbers is another file"),
+    ("M18", "a corrected file replaces a broken, a cancelled and a settled batch"),
     ("M19", "fees above the gross, zero rows, merchants at net zero"),
     ("M20", "append-only tables refuse UPDATE, DELETE, REPLACE, TRUNCATE and cascades"),
 ];

@@ -161,7 +161,7 @@ async fn m6_a_reversal_that_fails_leaves_nothing(place: Place) {
     books.assert_books_hold().await;
 }
 
-/// Each fits its unit's stripe, and both together do not fit that of operators.
+/// Each fits its unit's stripe, and both together do not fit that of operators: not at once, by one file, and not one by one.
 async fn m3_a_reversal_that_leaves_64_bits_is_refused(place: Place) {
     let books = place.open_as(2, Guard::RowLock).await;
     let huge = |name: &str| batch(name).charge("anna", i64::MAX - 5, 0);
@@ -174,6 +174,13 @@ async fn m3_a_reversal_that_leaves_64_bits_is_refused(place: Place) {
         }
     }
     assert_eq!(settled.len(), 2);
+    let before = books.raw.tables().await;
+    let names =
+        BTreeSet::from_iter(books.raw.texts("SELECT external_batch_id FROM settlement_batch WHERE state = 'settled'").await);
+    let corrected: Vec<_> = names.iter().map(|name| batch(name).charge("anna", 1, 0)).collect();
+    let error = books.replace(&corrected).await.expect_err("two of them are too much");
+    assert!(matches!(error, LedgerError::Overflow(_)), "{error:?}");
+    assert_eq!(before, books.raw.tables().await);
     reverse(&books, settled[0]).await.expect("reversed");
     let before = books.raw.tables().await;
     let error = reverse(&books, settled[1]).await.expect_err("two of them are too much");
