@@ -173,8 +173,8 @@ fn stays_taken_back(file: &FileSummary, batches: &[ImportedBatch]) -> Option<Str
         batches.iter().filter(|batch| batch.already_there && sort::is_taken_back(batch.state)).collect();
     let first = taken_back.first()?;
     Some(format!(
-        "{}: {} of its batches were taken back with this very content (the first: {:?}, batch {}, {}) and stay so; to take them in once \
-         more: `settled batch replace --file {} --profile … --reason …`",
+        "{}: {} of its batches were taken back with this very content (the first: {:?}, batch {}, {}) and stay so. Only `settled batch \
+         replace --file {} --profile … --reason …` takes them in once more, in place of what has replaced them",
         file.name,
         taken_back.len(),
         first.external_batch_id,

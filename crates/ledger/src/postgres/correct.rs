@@ -20,7 +20,7 @@ const END_IF_FROZEN: &str = "SET LOCAL idle_in_transaction_session_timeout = '30
 
 /// A settlement in flight is waited for (it is bounded), so that what is decided by is final.
 const LOCK_BATCHES: &str = "SELECT id, state FROM settlement_batch WHERE id = ANY($1) ORDER BY id FOR UPDATE";
-const CHANGE_STATES: &str = "UPDATE settlement_batch b SET state = n.to_state, attempts = 0, retry_at = NULL
+const CHANGE_STATES: &str = "UPDATE settlement_batch b SET state = n.to_state
     FROM unnest($1::bigint[], $2::text[], $3::text[]) AS n (id, from_state, to_state)
     WHERE b.id = n.id AND b.state = n.from_state RETURNING b.id";
 /// Each standing entry is mirrored: the same accounts and amounts, the sides swapped. Posted to the stripes of operators, which

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 pub(super) const READ_BATCHES: &str =
     "SELECT id, state FROM settlement_batch WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id";
-pub(super) const CHANGE_STATES: &str = "UPDATE settlement_batch AS b SET state = j.value ->> 2, attempts = 0, retry_at = NULL
+pub(super) const CHANGE_STATES: &str = "UPDATE settlement_batch AS b SET state = j.value ->> 2
     FROM json_each($1) AS j WHERE b.id = j.value ->> 0 AND b.state = j.value ->> 1 RETURNING id";
 /// Each standing entry is mirrored: the same accounts and amounts, the sides swapped.
 pub(super) const POST_REVERSALS: &str = "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, reverses_entry_id)

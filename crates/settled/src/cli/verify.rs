@@ -62,7 +62,7 @@ fn told(reversal: &Reversal) -> String {
         .iter()
         .map(|amount| format!("{} {}", output::amount(amount.debits_minor, &amount.currency), amount.currency))
         .collect();
-    let amounts = if amounts.is_empty() { "nothing was posted".to_owned() } else { amounts.join(" and ") };
+    let amounts = if amounts.is_empty() { "nothing posted".to_owned() } else { format!("debits of {}", amounts.join(" and ")) };
     let decision = decision.as_ref().map_or_else(
         || "nobody said why".to_owned(),
         |said| {
