@@ -14,6 +14,8 @@
 //! "Once" comes from the state condition, the unique entry key and the one transaction. "No superseded holder writes" comes from
 //! the fence. Lock order everywhere: unit_fence, batches by id, balance stripes by account.
 //!
+//! What operators take back, and what takes its place, is in [`correct`]: no lease, the state condition and the row lock decide.
+//!
 //! Each engine has its own SQL, in files and functions of the same names ([`postgres`], [`sqlite`]); decisions are shared from
 //! here and from `domain`. `diff postgres/settle.rs sqlite/settle.rs` is the dialect lesson.
 
