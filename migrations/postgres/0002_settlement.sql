@@ -14,17 +14,34 @@ CREATE TABLE import_file (
 );
 
 -- The record of an occurrence, not a gate: a batch settles once because of its own state, whoever opened the run.
--- Totals of a run are read from the ledger, so there is nothing here that could disagree with it.
+-- Totals of a run are read from the ledger, so there is nothing here that could disagree with it. A run that should have
+-- happened and did not is a row too: state 'missed'.
 CREATE TABLE run (
     id            bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     schedule      text        COLLATE "C" NOT NULL,
     business_date date        NOT NULL,
-    slot          text        COLLATE "C" NOT NULL,
+    slot          text        COLLATE "C" NOT NULL, -- local wall time
+    state         text        NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'missed')),
     scheduled_for timestamptz,
+    -- the instants of the business date, half-open, as they were when the run was planned: later rules of its zone change nothing
+    covers_from   timestamptz,
+    covers_until  timestamptz,
+    -- sources whose batches are due with it, sorted; NULL: all
+    sources       text[]      COLLATE "C",
+    -- how a wall time that does not exist, or exists twice, was dealt with
+    note          text,
+    -- a missed row may stand for many slots: the newest is its key, the oldest is here
+    missed_slots  integer     NOT NULL DEFAULT 0 CHECK ((missed_slots > 0) = (state = 'missed')),
+    missed_since  timestamptz,
     opened_by     uuid        NOT NULL,
     opened_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- when somebody first found nothing due any more; a late batch may still be settled under it
+    finished_at   timestamptz,
+    CHECK (covers_from < covers_until),
     UNIQUE (schedule, business_date, slot)
 );
+-- What is due: the newest open run of each set of sources.
+CREATE INDEX run_newest ON run (sources, business_date DESC, id DESC) WHERE state = 'open';
 
 -- One batch of one source. Fence columns are the history of who wrote it, never what a write is compared with: that is
 -- unit_fence. They are NOT NULL, because NULL compares as unknown and would let a write through or block it for ever.
@@ -60,6 +77,8 @@ CREATE UNIQUE INDEX settlement_batch_one_live ON settlement_batch (source, exter
 CREATE INDEX settlement_batch_due ON settlement_batch (unit, attempts, id) WHERE state IN ('pending', 'settling');
 -- The same for the row-lock guard, which knows no units.
 CREATE INDEX settlement_batch_pending ON settlement_batch (attempts, id) WHERE state = 'pending';
+-- What a run has settled, for its history.
+CREATE INDEX settlement_batch_run ON settlement_batch (run_id) WHERE state = 'settled';
 
 -- One currency of a batch: what was counted, what the source declared and binds, and what settles besides the lines.
 CREATE TABLE batch_total (

@@ -31,7 +31,7 @@ CREATE TABLE unit_fence (
 CREATE TABLE fence_rejection (
     id                bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     rejected_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    operation         text        NOT NULL CHECK (operation IN ('register', 'claim', 'settle', 'release')),
+    operation         text        NOT NULL CHECK (operation IN ('register', 'claim', 'settle', 'release', 'job')),
     unit              integer     NOT NULL,
     batch_id          bigint,
     generation        bigint      NOT NULL,

@@ -14,17 +14,34 @@ CREATE TABLE import_file (
 ) STRICT;
 
 -- The record of an occurrence, not a gate: a batch settles once because of its own state, whoever opened the run.
--- Totals of a run are read from the ledger, so there is nothing here that could disagree with it.
+-- Totals of a run are read from the ledger, so there is nothing here that could disagree with it. A run that should have
+-- happened and did not is a row too: state 'missed'.
 CREATE TABLE run (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     schedule      TEXT    NOT NULL,
     business_date TEXT    NOT NULL,
-    slot          TEXT    NOT NULL,
+    slot          TEXT    NOT NULL, -- local wall time
+    state         TEXT    NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'missed')),
     scheduled_for TEXT,
+    -- the instants of the business date, half-open, as they were when the run was planned: later rules of its zone change nothing
+    covers_from   TEXT,
+    covers_until  TEXT,
+    -- sources whose batches are due with it, sorted, as a JSON array; NULL: all
+    sources       TEXT,
+    -- how a wall time that does not exist, or exists twice, was dealt with
+    note          TEXT,
+    -- a missed row may stand for many slots: the newest is its key, the oldest is here
+    missed_slots  INTEGER NOT NULL DEFAULT 0 CHECK ((missed_slots > 0) = (state = 'missed')),
+    missed_since  TEXT,
     opened_by     TEXT    NOT NULL,
     opened_at     TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    -- when somebody first found nothing due any more; a late batch may still be settled under it
+    finished_at   TEXT,
+    CHECK (covers_from < covers_until),
     UNIQUE (schedule, business_date, slot)
 ) STRICT;
+-- What is due: the newest open run of each set of sources.
+CREATE INDEX run_newest ON run (sources, business_date DESC, id DESC) WHERE state = 'open';
 
 -- One batch of one source. Fence columns are the history of who wrote it, never what a write is compared with: that is
 -- unit_fence. They are NOT NULL, because NULL compares as unknown and would let a write through or block it for ever.
@@ -61,6 +78,8 @@ CREATE UNIQUE INDEX settlement_batch_one_live ON settlement_batch (source, exter
 CREATE INDEX settlement_batch_due ON settlement_batch (unit, attempts, id) WHERE state IN ('pending', 'settling');
 -- The same for the row-lock guard, which knows no units.
 CREATE INDEX settlement_batch_pending ON settlement_batch (attempts, id) WHERE state = 'pending';
+-- What a run has settled, for its history.
+CREATE INDEX settlement_batch_run ON settlement_batch (run_id) WHERE state = 'settled';
 
 -- One currency of a batch: what was counted, what the source declared and binds, and what settles besides the lines.
 CREATE TABLE batch_total (

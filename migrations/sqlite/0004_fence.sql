@@ -31,7 +31,7 @@ CREATE TABLE unit_fence (
 CREATE TABLE fence_rejection (
     id                INTEGER PRIMARY KEY AUTOINCREMENT,
     rejected_at       TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
-    operation         TEXT    NOT NULL CHECK (operation IN ('register', 'claim', 'settle', 'release')),
+    operation         TEXT    NOT NULL CHECK (operation IN ('register', 'claim', 'settle', 'release', 'job')),
     unit              INTEGER NOT NULL,
     batch_id          INTEGER,
     generation        INTEGER NOT NULL,

@@ -22,9 +22,11 @@
 pub mod correct;
 mod error;
 pub mod import;
+mod job;
 pub mod operate;
 pub mod postgres;
 pub mod retry;
+pub mod schedule;
 pub mod settle;
 pub mod sqlite;
 pub mod verify;
@@ -32,15 +34,14 @@ pub mod verify;
 pub use error::LedgerError;
 
 use async_trait::async_trait;
-use chrono::NaiveDate;
 use domain::fence::Stamp;
 use domain::ids::{BatchId, HolderId, LedgerId, RunId};
 use domain::outcome::SettleOutcome;
-use domain::run::RunKey;
 use domain::step::Probe;
 use domain::unit::Unit;
 use import::{ImportMode, ImportOutcome, Staged};
 use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status};
+use schedule::{Advance, Advanced, Due, JobEnd, Marks, OpenRun, PlannedRun, RunFilter, RunHistory};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -123,7 +124,7 @@ pub async fn connect(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerErr
 }
 
 /// Everything one ledger does.
-pub trait Ledger: Imports + Fences + Settlements + Operations + Send + Sync {
+pub trait Ledger: Imports + Fences + Settlements + Schedules + Jobs + Operations + Send + Sync {
     /// What this ledger is.
     fn meta(&self) -> Meta;
 }
@@ -165,6 +166,9 @@ pub trait Fences: Send + Sync {
     /// Makes `source` the newest one under a higher generation, and takes every unit from whoever holds it.
     async fn adopt_source(&self, source: &str, operator: &Operator) -> Result<i64, LedgerError>;
 
+    /// The newest holder of one unit, a job's too.
+    async fn fence(&self, unit: Unit) -> Result<Stamp, LedgerError>;
+
     /// The newest holder of each unit.
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError>;
 
@@ -201,6 +205,8 @@ pub enum Operation {
     Settle,
     /// Handing batches back.
     Release,
+    /// Finishing one's own job.
+    Job,
 }
 
 impl Operation {
@@ -212,6 +218,7 @@ impl Operation {
             Operation::Claim => "claim",
             Operation::Settle => "settle",
             Operation::Release => "release",
+            Operation::Job => "job",
         }
     }
 }
@@ -219,11 +226,11 @@ impl Operation {
 /// Runs, claims and settlements.
 #[async_trait]
 pub trait Settlements: Send + Sync {
-    /// Opens the run of `key`, or joins it: any number of callers get the same id.
-    async fn open_run(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError>;
+    /// Opens a run, or joins it: any number of callers with the same key get the same id. One that was missed is opened after all.
+    async fn open_run(&self, run: &PlannedRun, holder: HolderId) -> Result<RunId, LedgerError>;
 
-    /// Units that have batches due on or before `upto`, pending or being settled by anyone.
-    async fn due_units(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError>;
+    /// Units that have batches due, pending or being settled by anyone.
+    async fn due_units(&self, due: &Due) -> Result<Vec<Unit>, LedgerError>;
 
     /// Claims batches of a unit for the holder of its lease and charges an attempt, committed when this returns. A repeat
     /// returns what the same stamp already claimed and charges nothing.
@@ -245,11 +252,51 @@ pub trait Settlements: Send + Sync {
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
 }
 
+/// Which runs there are: planned by schedules, by whichever instance is first.
+#[async_trait]
+pub trait Schedules: Send + Sync {
+    /// How far each schedule is planned, and the time by the database's clock.
+    async fn marks(&self) -> Result<Marks, LedgerError>;
+
+    /// The first start of a schedule: its mark is the database's now, so nothing before it is due. Does nothing where there is a mark.
+    async fn start_schedule(&self, schedule: &str, definition: &str) -> Result<(), LedgerError>;
+
+    /// Moves a mark and inserts what lies between, in one transaction. Every occurrence is in the ledger once, whoever plans it
+    /// again: a run that is open stays as it is, a missed one that is to be run is opened.
+    async fn advance(&self, advance: &Advance, planner: HolderId) -> Result<Advanced, LedgerError>;
+
+    /// Makes another definition the schedule's. Its mark stays.
+    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// The newest open run of each set of sources, with the units that have work for it. A batch is due when one of them covers it:
+    /// a late one belongs to the open run, or to the next.
+    async fn open_work(&self) -> Result<Vec<OpenRun>, LedgerError>;
+
+    /// Notes the end of the runs that made this due, if nothing is due any more; how many they were.
+    async fn finish(&self, due: &Due) -> Result<u64, LedgerError>;
+
+    /// Runs, the newest first.
+    async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError>;
+}
+
+/// Work of other kinds under the same keys, leases and fences.
+#[async_trait]
+pub trait Jobs: Send + Sync {
+    /// The unit whose lease and fence are the job's. Given once per name, for ever.
+    async fn job_unit(&self, name: &str) -> Result<Unit, LedgerError>;
+
+    /// Who finished the job for this run, if somebody did.
+    async fn job_done(&self, name: &str, run: RunId) -> Result<Option<Stamp>, LedgerError>;
+
+    /// Notes that the job is done for this run, unless a newer holder has it.
+    async fn finish_job(&self, name: &str, run: RunId, unit: Unit, mine: Stamp) -> Result<JobEnd, LedgerError>;
+}
+
 /// What people look at and do.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// Batches by state, due on or before `upto` where given.
-    async fn status(&self, upto: Option<NaiveDate>) -> Result<Status, LedgerError>;
+    /// Batches by state, of those that are due where given.
+    async fn status(&self, due: Option<&Due>) -> Result<Status, LedgerError>;
 
     /// How many batches and items a run has settled so far, by anyone.
     async fn run_settled(&self, run: RunId) -> Result<u64, LedgerError>;

@@ -1,8 +1,8 @@
 //! What claims and settlements are asked and answer, and the decisions that all engines share. Needs `domain::outcome`.
 
+use crate::schedule::Due;
 use crate::{Fences, LedgerError, Operation, Rejection, retry};
 use async_trait::async_trait;
-use chrono::NaiveDate;
 use domain::batch::BatchState;
 use domain::fence::{Fence, Stamp, Standing, standing};
 use domain::ids::{BatchId, HolderId, RunId};
@@ -14,7 +14,7 @@ use domain::unit::Unit;
 use std::time::Duration;
 
 /// Asks for batches of one unit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ClaimRequest {
     /// The unit whose lease is held.
     pub unit: Unit,
@@ -22,8 +22,8 @@ pub struct ClaimRequest {
     pub stamp: Stamp,
     /// The run that the work is for.
     pub run: RunId,
-    /// Only batches due on or before this day.
-    pub upto: NaiveDate,
+    /// Only batches that are due.
+    pub due: Due,
     /// At most so many never-charged batches; a charged one always comes alone.
     pub most: u32,
     /// At most so many items together, so that what is claimed settles in one transaction; a larger batch comes alone.
@@ -35,14 +35,14 @@ pub struct ClaimRequest {
 }
 
 /// Asks for due batches under the row-lock guard.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Charge {
     /// Who asks.
     pub holder: HolderId,
     /// The run that the work is for.
     pub run: RunId,
-    /// Only batches due on or before this day.
-    pub upto: NaiveDate,
+    /// Only batches that are due.
+    pub due: Due,
     /// At most so many never-charged batches; a charged one always comes alone.
     pub most: u32,
     /// At most so many items together, so that what is claimed settles in one transaction; a larger batch comes alone.

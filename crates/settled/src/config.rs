@@ -8,6 +8,7 @@ mod url;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub(crate) struct Config {
     pub(crate) lease: Lease,
     pub(crate) worker: Worker,
     pub(crate) run: Run,
+    pub(crate) serve: Serve,
+    pub(crate) admin: Admin,
     pub(crate) log: Log,
 }
 
@@ -76,6 +79,20 @@ pub(crate) struct Run {
     pub(crate) zone: chrono_tz::Tz,
 }
 
+/// Serving.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Serve {
+    pub(crate) idle_poll_ms: u64,
+}
+
+/// The admin endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Admin {
+    pub(crate) listen: SocketAddr,
+}
+
 /// The log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -122,6 +139,18 @@ impl Default for Worker {
 impl Default for Run {
     fn default() -> Self {
         Run { zone: chrono_tz::Tz::UTC }
+    }
+}
+
+impl Default for Serve {
+    fn default() -> Self {
+        Serve { idle_poll_ms: 5_000 }
+    }
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Admin { listen: SocketAddr::from(([127, 0, 0, 1], 9464)) }
     }
 }
 

@@ -68,8 +68,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn worker_code(error: &WorkerError) -> u8 {
     match error {
         WorkerError::Ledger(error) => ledger_code(error),
-        WorkerError::Lease(_) | WorkerError::WaitEnded(_) => UNAVAILABLE,
-        WorkerError::SourceWentBack { .. } => FAILED,
+        WorkerError::Lease(_) | WorkerError::WaitEnded(_) | WorkerError::JobWaitEnded(_) => UNAVAILABLE,
+        WorkerError::SourceWentBack { .. } | WorkerError::Job { .. } | WorkerError::NotFenced { .. } => FAILED,
     }
 }
 

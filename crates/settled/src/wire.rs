@@ -9,7 +9,7 @@ use ledger::{Ledger, OpenOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
-use worker::{Counters, Drain, Worker, WorkerSettings};
+use worker::{Counters, Drain, Pace, Pulse, Worker, WorkerSettings};
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -62,19 +62,21 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Pr
         ledger,
         keeper,
         holder,
-        settings: worker_settings(config),
+        pace: Pace::new(worker_settings(config)),
         probe,
         counters: Arc::new(Counters::default()),
         drain: Drain::default(),
+        pulse: Pulse::default(),
     })
 }
 
-fn worker_settings(config: &Config) -> WorkerSettings {
+pub(crate) fn worker_settings(config: &Config) -> WorkerSettings {
     WorkerSettings {
         batches_per_transaction: config.worker.batches_per_transaction,
         items_per_transaction: config.worker.items_per_transaction,
         max_attempts: config.worker.max_attempts,
         limits: TxLimits { total: config.settle_timeout(), idle: config.idle_timeout() },
         poll: Duration::from_millis(config.worker.poll_ms),
+        idle_poll: Duration::from_millis(config.serve.idle_poll_ms),
     }
 }

@@ -27,6 +27,26 @@ pub enum WorkerError {
         /// What the ledger has.
         stored: i64,
     },
+    /// One's own job failed.
+    #[error("job {name} failed: {source}")]
+    Job {
+        /// Which.
+        name: String,
+        /// With what.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// One's own job said that it was fenced, and it was not.
+    #[error(
+        "a job under unit {unit} said that a newer holder has it, but the fence is its own; does its condition compare generation, token and holder?"
+    )]
+    NotFenced {
+        /// Its unit.
+        unit: i32,
+    },
+    /// The wait was over before the job was done.
+    #[error("job {0} was not done within the given wait; another instance has it, or nobody can")]
+    JobWaitEnded(String),
     /// The wait was over before everything was settled.
     #[error("{0} units still have batches due after the given wait; they are being settled by other instances, or nobody can")]
     WaitEnded(usize),
@@ -43,7 +63,11 @@ impl WorkerError {
             }
             // The keeper of this process is gone: no waiting brings it back.
             WorkerError::Lease(error) => !matches!(error, LeaseError::Invalid { .. } | LeaseError::Closed),
-            WorkerError::SourceWentBack { .. } | WorkerError::WaitEnded(_) => false,
+            WorkerError::SourceWentBack { .. }
+            | WorkerError::WaitEnded(_)
+            | WorkerError::Job { .. }
+            | WorkerError::NotFenced { .. }
+            | WorkerError::JobWaitEnded(_) => false,
         }
     }
 }

@@ -4,13 +4,14 @@
 //! newer than the live holder's: the stale one wakes, mints, and outranks it. Whoever is proven the owner *after* minting held
 //! the lock while minting, so the order of tokens is the order of locks.
 
-use crate::report::Counters;
+use crate::metric;
 use crate::{Worker, WorkerError};
 use domain::fence::{Fence, Stamp};
 use domain::step::Step;
 use domain::unit::Unit;
 use lease::{Keeper, Lease, LeaseName, Proof, TokenSource};
 use ledger::{Operation, Rejection};
+use metrics::counter;
 use tracing::{info, warn};
 
 /// The source of every token that the ledger mints, whichever lock service grants the leases.
@@ -67,11 +68,12 @@ impl Worker {
         };
         if lease.prove().await? == Proof::NotOwner {
             info!(lease.name = %name, step = "prove", "not proven: the lease was lost before its token was registered");
-            Counters::add(&self.counters.lost, 1);
+            self.counters.lost.add(1);
             let _ = lease.release().await;
             return Ok(Take::Lost);
         }
         self.probe.at(Step::OwnershipProven);
+        counter!(metric::LEASES_ACQUIRED).increment(1);
         let stamp = Stamp { fence: Fence { generation, token }, holder: self.holder };
         self.register(&source, Grant { lease, unit, stamp }).await
     }
@@ -106,7 +108,7 @@ impl Worker {
 
     /// Refused writes are logged once, here, and counted. Who was newer is in the ledger's record (`settled fence list`).
     pub(crate) fn fenced(&self, step: &'static str, stamp: Stamp, writes: u64) {
-        Counters::add(&self.counters.fenced, writes);
+        self.counters.fenced.add_at(step, writes);
         warn!(step, fence = %stamp.fence, holder.id = %stamp.holder, writes, "fenced: a newer holder has registered, the ledger refused");
     }
 }

@@ -1,34 +1,65 @@
 //! What this process did.
 
+use crate::metric;
 use domain::ids::RunId;
+use metrics::counter;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Counted while working; read at any time by whoever shows progress.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     /// Batches this process settled.
-    pub settled: AtomicU64,
+    pub settled: Count,
     /// Their items.
-    pub items: AtomicU64,
+    pub items: Count,
     /// Batches it gave up.
-    pub quarantined: AtomicU64,
-    /// Writes of its that the ledger refused.
-    pub fenced: AtomicU64,
+    pub quarantined: Count,
+    /// Writes of its that the ledger refused. Its metric also says at which step.
+    pub fenced: Count,
     /// Grants it lost before it was done.
-    pub lost: AtomicU64,
+    pub lost: Count,
 }
 
-impl Counters {
-    pub(crate) fn add(counter: &AtomicU64, n: u64) {
-        counter.fetch_add(n, Ordering::Relaxed);
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            settled: Count::new(metric::BATCHES_SETTLED),
+            items: Count::new(metric::ITEMS_SETTLED),
+            quarantined: Count::new(metric::BATCHES_QUARANTINED),
+            fenced: Count::new(metric::FENCE_REJECTIONS),
+            lost: Count::new(metric::LEASES_LOST),
+        }
+    }
+}
+
+/// One number for the report of this process and, under its name, for its metrics.
+#[derive(Debug)]
+pub struct Count {
+    name: &'static str,
+    counted: AtomicU64,
+}
+
+impl Count {
+    const fn new(name: &'static str) -> Count {
+        Count { name, counted: AtomicU64::new(0) }
     }
 
-    /// Reads one.
+    pub(crate) fn add(&self, n: u64) {
+        self.counted.fetch_add(n, Ordering::Relaxed);
+        counter!(self.name).increment(n);
+    }
+
+    pub(crate) fn add_at(&self, step: &'static str, n: u64) {
+        self.counted.fetch_add(n, Ordering::Relaxed);
+        counter!(self.name, "step" => step).increment(n);
+    }
+
+    /// How many so far.
     #[must_use]
-    pub fn read(counter: &AtomicU64) -> u64 {
-        counter.load(Ordering::Relaxed)
+    pub fn get(&self) -> u64 {
+        self.counted.load(Ordering::Relaxed)
     }
 }
 

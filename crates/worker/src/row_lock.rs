@@ -3,8 +3,7 @@
 //! The shortest path for effects that live in one database. There is no lease to lose, so there is nothing to refuse: a frozen
 //! worker that wakes finds its batch settled. Compare with `settle.rs`.
 
-use crate::report::Counters;
-use crate::settle::{Job, ids};
+use crate::settle::{Shift, ids};
 use crate::{Worker, WorkerError};
 use domain::ids::BatchId;
 use domain::outcome::SettleOutcome;
@@ -17,17 +16,17 @@ impl Worker {
     ///
     /// # Errors
     /// Outages.
-    pub async fn work_rows(&self, job: Job) -> Result<bool, WorkerError> {
+    pub async fn work_rows(&self, shift: &Shift) -> Result<bool, WorkerError> {
         let charge = Charge {
             holder: self.holder,
-            run: job.run,
-            upto: job.upto,
-            most: self.settings.batches_per_transaction,
-            most_items: self.settings.items_per_transaction,
-            max_attempts: self.settings.max_attempts,
+            run: shift.run,
+            due: shift.due.clone(),
+            most: self.pace.get().batches_per_transaction,
+            most_items: self.pace.get().items_per_transaction,
+            max_attempts: self.pace.get().max_attempts,
             // What was charged settles in one transaction, so for that long it may still be in hand.
-            retry_after: self.settings.limits.total,
-            limits: self.settings.limits,
+            retry_after: self.pace.get().limits.total,
+            limits: self.pace.get().limits,
         };
         let Claimed { batches, quarantined } = self.ledger.charge(&charge).await?;
         self.gave_up(&quarantined);
@@ -39,8 +38,8 @@ impl Worker {
         self.probe.at_with(Step::BatchesClaimed, &ids);
         self.probe.at_with(Step::BeforeSettleTx, &ids);
         let authority = Authority::RowLock { holder: self.holder };
-        let work = SettleWork { authority, run: job.run, batches: &ids, limits: self.settings.limits };
-        match self.ledger.settle(&work, self.probe.as_ref()).await {
+        let work = SettleWork { authority, run: shift.run, batches: &ids, limits: self.pace.get().limits };
+        match self.settle_timed(&work).await {
             Ok(outcomes) => self.tally_rows(&batches, &outcomes),
             Err(error) if error.is_unavailable() => return Err(error.into()),
             // Charged already; given out again, alone, when its retry time has come.
@@ -61,8 +60,8 @@ impl Worker {
     fn tally_row(&self, id: BatchId, outcome: SettleOutcome, batch: &ClaimedBatch) {
         match outcome {
             SettleOutcome::Settled => {
-                Counters::add(&self.counters.settled, 1);
-                Counters::add(&self.counters.items, batch.items.unsigned_abs());
+                self.counters.settled.add(1);
+                self.counters.items.add(batch.items.unsigned_abs());
             }
             SettleOutcome::AlreadySettled => debug!(batch.id = %id, "already settled"),
             SettleOutcome::NotClaimable { state } => info!(batch.id = %id, %state, "taken away meanwhile"),

@@ -4,14 +4,14 @@
 //! nothing to do and says so.
 
 use crate::grant::Take;
-use crate::report::{Counters, RunReport, millis};
-use crate::settle::Job;
+use crate::report::{RunReport, millis};
+use crate::settle::Shift;
 use crate::{Worker, WorkerError};
 use domain::batch::BatchState;
-use domain::run::RunKey;
 use domain::step::Step;
 use domain::unit::Unit;
 use lease::Keeper;
+use ledger::schedule::PlannedRun;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use std::time::{Duration, Instant};
@@ -31,27 +31,27 @@ enum Round {
 }
 
 impl Worker {
-    /// Works the run of `key` to its end, or until `wait` is over, or until a drain is asked.
+    /// Works the run of `planned` to its end, or until `wait` is over, or until a drain is asked.
     ///
     /// Outages of ledger and lock service are waited out: nothing is settled meanwhile, and the work goes on by itself.
     ///
     /// # Errors
     /// [`WorkerError::WaitEnded`]; the last outage, where one lasted to the end of the wait; everything that waiting cannot cure.
-    pub async fn run(&self, key: &RunKey, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
+    pub async fn run(&self, planned: &PlannedRun, wait: Option<Duration>) -> Result<RunReport, WorkerError> {
         let begun = Instant::now();
         let until = wait.map(|wait| begun + wait);
         let mut outage: Option<WorkerError> = None;
         let run = loop {
-            match self.ledger.open_run(key, self.holder).await.map_err(WorkerError::from) {
+            match self.ledger.open_run(planned, self.holder).await.map_err(WorkerError::from) {
                 Ok(run) => break run,
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         };
-        let job = Job { run, upto: key.business_date, until };
+        let shift = Shift { run, due: planned.due(), until };
         self.probe.at(Step::RunPlanned);
-        info!(run.id = %run, upto = %job.upto, holder.id = %self.holder, "run opened or joined");
+        info!(run.id = %run, upto = %shift.due.upto, holder.id = %self.holder, "run opened or joined");
         loop {
-            match self.round(job, &mut outage).await {
+            match self.round(&shift, &mut outage).await {
                 Ok(Round::Done) => break,
                 Ok(Round::Over(_)) if self.drain.is_asked() => break,
                 Ok(Round::Over(units)) => return Err(outage.unwrap_or(WorkerError::WaitEnded(units))),
@@ -59,11 +59,14 @@ impl Worker {
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
         }
-        self.report(job, begun).await
+        if !self.drain.is_asked() {
+            self.ledger.finish(&shift.due).await?;
+        }
+        self.report(&shift, begun).await
     }
 
     /// Waits a moment when a service is out; any other error, and the end of the wait, is an error.
-    async fn sit_out(
+    pub(crate) async fn sit_out(
         &self,
         error: WorkerError,
         outage: &mut Option<WorkerError>,
@@ -81,37 +84,42 @@ impl Worker {
     }
 
     /// Looks for units that have work and works one of them. Pauses when all of them are busy.
-    async fn round(&self, job: Job, outage: &mut Option<WorkerError>) -> Result<Round, WorkerError> {
-        let mut units = self.ledger.due_units(job.upto).await?;
+    async fn round(&self, shift: &Shift, outage: &mut Option<WorkerError>) -> Result<Round, WorkerError> {
+        let units = self.ledger.due_units(&shift.due).await?;
         if units.is_empty() {
             return Ok(Round::Done);
         }
-        if self.is_to_stop(job) {
+        if self.is_to_stop(shift) {
             return Ok(Round::Over(units.len()));
         }
-        // Everybody in an order of their own, so that instances spread over the units instead of queueing for the first.
-        units.shuffle(&mut rand::rng());
-        let worked = match &self.keeper {
-            Some(keeper) => self.work_one_of(keeper, &units, job).await?,
-            None => self.work_rows(job).await?,
-        };
+        let worked = self.work_some(units, shift).await?;
         *outage = None;
         if !worked {
-            self.pause(self.settings.poll).await;
+            self.pause(self.pace.get().poll).await;
         }
         Ok(Round::More)
     }
 
+    /// Works one of the units, or a handful of rows where there are no leases. `false`: others have all of it.
+    pub(crate) async fn work_some(&self, mut units: Vec<Unit>, shift: &Shift) -> Result<bool, WorkerError> {
+        // Everybody in an order of their own, so that instances spread over the units instead of queueing for the first.
+        units.shuffle(&mut rand::rng());
+        match &self.keeper {
+            Some(keeper) => self.work_one_of(keeper, &units, shift).await,
+            None => self.work_rows(shift).await,
+        }
+    }
+
     /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free, or the one
     /// that was got lost at once (whatever the cause, it must not be tried again without a pause).
-    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], job: Job) -> Result<bool, WorkerError> {
+    async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], shift: &Shift) -> Result<bool, WorkerError> {
         for unit in units {
-            if self.is_to_stop(job) {
+            if self.is_to_stop(shift) {
                 return Ok(true);
             }
             match self.take(keeper, *unit).await? {
                 Take::Granted(grant) => {
-                    self.work_unit(*grant, job).await?;
+                    self.work_unit(*grant, shift).await?;
                     return Ok(true);
                 }
                 Take::Busy => {}
@@ -122,7 +130,7 @@ impl Worker {
     }
 
     /// Sleeps a random part of `longest`, or until a drain is asked.
-    async fn pause(&self, longest: Duration) {
+    pub(crate) async fn pause(&self, longest: Duration) {
         let part = rand::rng().random_range(0.2..=1.0);
         tokio::select! {
             () = tokio::time::sleep(longest.mul_f64(part)) => {}
@@ -130,18 +138,18 @@ impl Worker {
         }
     }
 
-    async fn report(&self, job: Job, begun: Instant) -> Result<RunReport, WorkerError> {
-        let status = self.ledger.status(Some(job.upto)).await?;
+    async fn report(&self, shift: &Shift, begun: Instant) -> Result<RunReport, WorkerError> {
+        let status = self.ledger.status(Some(&shift.due)).await?;
         let batches = |state| status.batches.get(&state).copied().unwrap_or(0);
-        let settled = Counters::read(&self.counters.settled);
+        let settled = self.counters.settled.get();
         Ok(RunReport {
-            run_id: job.run,
+            run_id: shift.run,
             batches_settled: settled,
-            batches_already_settled: self.ledger.run_settled(job.run).await?.saturating_sub(settled),
+            batches_already_settled: self.ledger.run_settled(shift.run).await?.saturating_sub(settled),
             batches_broken: batches(BatchState::Broken),
             batches_quarantined: batches(BatchState::Quarantined),
-            fenced: Counters::read(&self.counters.fenced),
-            items: Counters::read(&self.counters.items),
+            fenced: self.counters.fenced.get(),
+            items: self.counters.items.get(),
             duration_ms: millis(begun.elapsed()),
         })
     }

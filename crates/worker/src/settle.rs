@@ -4,26 +4,27 @@
 //! the ledger decides: either no newer holder has registered and it commits, or it is refused.
 
 use crate::grant::Grant;
-use crate::report::Counters;
+use crate::metric;
 use crate::{Worker, WorkerError};
-use chrono::NaiveDate;
 use domain::ids::{BatchId, RunId};
 use domain::outcome::SettleOutcome;
 use domain::step::Step;
-use lease::Release;
+use lease::{Lease, Release};
 use ledger::LedgerError;
+use ledger::schedule::Due;
 use ledger::settle::{Authority, Claim, ClaimRequest, ClaimedBatch, SettleWork};
+use metrics::histogram;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 /// What a worker is at: which run, how far, and until when.
-#[derive(Debug, Clone, Copy)]
-pub struct Job {
+#[derive(Debug, Clone)]
+pub struct Shift {
     /// The run.
     pub run: RunId,
-    /// Batches due on or before this day.
-    pub upto: NaiveDate,
+    /// What is due with it.
+    pub due: Due,
     /// When to stop taking up work; never if not given.
     pub until: Option<Instant>,
 }
@@ -38,39 +39,37 @@ enum Next {
 
 impl Worker {
     /// Whether to stop taking up work. Looked at between transactions only.
-    pub(crate) fn is_to_stop(&self, job: Job) -> bool {
-        self.drain.is_asked() || job.until.is_some_and(|until| Instant::now() >= until)
+    pub(crate) fn is_to_stop(&self, shift: &Shift) -> bool {
+        self.drain.is_asked() || shift.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// Works a unit until nothing of it is due, the grant is over, or it is time to stop; then releases it.
     ///
     /// # Errors
     /// Outages; the grant is released (or expires) all the same.
-    pub async fn work_unit(&self, grant: Grant, job: Job) -> Result<(), WorkerError> {
+    pub async fn work_unit(&self, grant: Grant, shift: &Shift) -> Result<(), WorkerError> {
         let fence = grant.stamp.fence;
-        let span = info_span!("unit", run.id = %job.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
-        let worked = self.work_grant(&grant, job).instrument(span).await;
+        let span = info_span!("unit", run.id = %shift.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
+        let held = Instant::now();
+        let worked = self.work_grant(&grant, shift).instrument(span).await;
         self.probe.at(Step::BeforeRelease);
-        let name = grant.lease.name().clone();
-        match grant.lease.release().await {
-            Release::Released => debug!(lease.name = %name, "released"),
-            Release::NotHeld => info!(lease.name = %name, step = "release", "not held any more: expired or taken over"),
-            Release::Unknown => warn!(lease.name = %name, "release not answered; the lease expires by itself"),
-        }
+        released(grant.lease).await;
+        histogram!(metric::LEASE_HOLD).record(held.elapsed());
         worked
     }
 
-    async fn work_grant(&self, grant: &Grant, job: Job) -> Result<(), WorkerError> {
+    async fn work_grant(&self, grant: &Grant, shift: &Shift) -> Result<(), WorkerError> {
         loop {
-            if self.is_to_stop(job) || self.is_lost(grant) {
+            self.pulse.beat();
+            if self.is_to_stop(shift) || self.is_lost(grant) {
                 return Ok(());
             }
-            let claimed = match self.claim(grant, job).await? {
+            let claimed = match self.claim(grant, shift).await? {
                 Some(claimed) if !claimed.is_empty() => claimed,
                 Some(_) | None => return Ok(()),
             };
             self.probe.at_with(Step::BatchesClaimed, &ids(&claimed));
-            if self.settle_claimed(grant, job, &claimed).await? == Next::Stop {
+            if self.settle_claimed(grant, shift, &claimed).await? == Next::Stop {
                 return Ok(());
             }
         }
@@ -79,21 +78,21 @@ impl Worker {
     fn is_lost(&self, grant: &Grant) -> bool {
         let Err(lost) = grant.lease.check() else { return false };
         info!(lease.name = %lost.name, why = ?lost.why, step = "guard", "lost: stopped by its own deadline, nothing more is written under this grant");
-        Counters::add(&self.counters.lost, 1);
+        self.counters.lost.add(1);
         true
     }
 
     /// `None`: the grant is over.
-    async fn claim(&self, grant: &Grant, job: Job) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
+    async fn claim(&self, grant: &Grant, shift: &Shift) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
         let request = ClaimRequest {
             unit: grant.unit,
             stamp: grant.stamp,
-            run: job.run,
-            upto: job.upto,
-            most: self.settings.batches_per_transaction,
-            most_items: self.settings.items_per_transaction,
-            max_attempts: self.settings.max_attempts,
-            limits: self.settings.limits,
+            run: shift.run,
+            due: shift.due.clone(),
+            most: self.pace.get().batches_per_transaction,
+            most_items: self.pace.get().items_per_transaction,
+            max_attempts: self.pace.get().max_attempts,
+            limits: self.pace.get().limits,
         };
         match self.ledger.claim(&request).await? {
             Claim::Work(claimed) => {
@@ -116,7 +115,7 @@ impl Worker {
     pub(crate) fn tried_before(&self, claimed: &[ClaimedBatch]) {
         debug!(batches = claimed.len(), "claimed");
         for batch in claimed.iter().filter(|batch| batch.attempts > 1) {
-            warn!(batch.id = %batch.id, attempt = batch.attempts, max_attempts = self.settings.max_attempts, "claimed once more: an earlier attempt did not end");
+            warn!(batch.id = %batch.id, attempt = batch.attempts, max_attempts = self.pace.get().max_attempts, "claimed once more: an earlier attempt did not end");
         }
     }
 
@@ -125,26 +124,26 @@ impl Worker {
     }
 
     pub(crate) fn gave_up(&self, quarantined: &[BatchId]) {
-        Counters::add(&self.counters.quarantined, quarantined.len() as u64);
+        self.counters.quarantined.add(quarantined.len() as u64);
         for batch in quarantined {
-            warn!(batch.id = %batch, max_attempts = self.settings.max_attempts, "quarantined: charged too often without settling; see `settled batch show {batch}`");
+            warn!(batch.id = %batch, max_attempts = self.pace.get().max_attempts, "quarantined: charged too often without settling; see `settled batch show {batch}`");
         }
     }
 
-    async fn settle_claimed(&self, grant: &Grant, job: Job, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
+    async fn settle_claimed(&self, grant: &Grant, shift: &Shift, claimed: &[ClaimedBatch]) -> Result<Next, WorkerError> {
         if self.is_lost(grant) {
             return Ok(Next::Stop);
         }
         let ids = ids(claimed);
-        if self.is_to_stop(job) {
+        if self.is_to_stop(shift) {
             let released = self.ledger.release(grant.unit, grant.stamp, &ids, true).await?;
             info!(released, "drained: claimed batches handed back without charge");
             return Ok(Next::Stop);
         }
         self.probe.at_with(Step::BeforeSettleTx, &ids);
         let authority = Authority::Lease { unit: grant.unit, stamp: grant.stamp };
-        let work = SettleWork { authority, run: job.run, batches: &ids, limits: self.settings.limits };
-        let next = match self.ledger.settle(&work, self.probe.as_ref()).await {
+        let work = SettleWork { authority, run: shift.run, batches: &ids, limits: self.pace.get().limits };
+        let next = match self.settle_timed(&work).await {
             Ok(outcomes) => self.tally(grant, claimed, &outcomes),
             Err(error) if error.is_unavailable() => return Err(error.into()),
             Err(error) => {
@@ -154,6 +153,14 @@ impl Worker {
         };
         self.probe.at_with(Step::Settled, &ids);
         Ok(next)
+    }
+
+    /// The critical section, measured whatever became of it.
+    pub(crate) async fn settle_timed(&self, work: &SettleWork<'_>) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
+        let begun = Instant::now();
+        let outcomes = self.ledger.settle(work, self.probe.as_ref()).await;
+        histogram!(metric::SETTLE_TRANSACTION).record(begun.elapsed());
+        outcomes
     }
 
     /// Nothing of a failed transaction is in the ledger. Its batches keep their charge and come back one by one, so that the one
@@ -175,8 +182,8 @@ impl Worker {
         for (batch, outcome) in outcomes {
             match *outcome {
                 SettleOutcome::Settled => {
-                    Counters::add(&self.counters.settled, 1);
-                    Counters::add(&self.counters.items, items.get(batch).copied().unwrap_or(0));
+                    self.counters.settled.add(1);
+                    self.counters.items.add(items.get(batch).copied().unwrap_or(0));
                 }
                 SettleOutcome::AlreadySettled => debug!(batch.id = %batch, "already settled"),
                 SettleOutcome::Fenced { .. } => fenced += 1,
@@ -197,4 +204,14 @@ impl Worker {
 
 pub(crate) fn ids(batches: &[ClaimedBatch]) -> Vec<BatchId> {
     batches.iter().map(|batch| batch.id).collect()
+}
+
+/// Gives a lease back and says what came of it.
+pub(crate) async fn released(lease: Lease) {
+    let name = lease.name().clone();
+    match lease.release().await {
+        Release::Released => debug!(lease.name = %name, "released"),
+        Release::NotHeld => info!(lease.name = %name, step = "release", "not held any more: expired or taken over"),
+        Release::Unknown => warn!(lease.name = %name, "release not answered; the lease expires by itself"),
+    }
 }

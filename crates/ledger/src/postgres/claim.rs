@@ -19,12 +19,12 @@ const LOCK_FENCE: &str = "SELECT generation, token, holder FROM unit_fence WHERE
 const OWN: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state = 'settling' AND fence_generation = $2 AND fence_token = $3 AND holder = $4 ORDER BY id";
 const GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts >= $3 RETURNING id";
+    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($7::text[] IS NULL OR source = ANY($7)) AND attempts >= $3 RETURNING id";
 const FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE unit = $1 AND state = 'pending' AND business_date <= $2 AND attempts = 0
+    WHERE unit = $1 AND state = 'pending' AND business_date <= $2 AND ($4::text[] IS NULL OR source = ANY($4)) AND attempts = 0
     ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED";
 const CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts > 0
+    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($3::text[] IS NULL OR source = ANY($3)) AND attempts > 0
     ORDER BY attempts, id LIMIT 1 FOR UPDATE SKIP LOCKED";
 const MARK: &str = "UPDATE settlement_batch SET state = 'settling', attempts = attempts + 1, fence_generation = $2,
     fence_token = $3, holder = $4, run_id = $5, claimed_at = clock_timestamp()
@@ -41,12 +41,12 @@ const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta FOR SHARE";
 // Under the row-lock guard the state stays `pending`: the row lock is the claim, and `retry_at` keeps others from charging the
 // batch again while it may still be worked.
 const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined' WHERE id IN (SELECT id FROM settlement_batch
-    WHERE state = 'pending' AND business_date <= $1 AND attempts >= $2
+    WHERE state = 'pending' AND business_date <= $1 AND ($3::text[] IS NULL OR source = ANY($3)) AND attempts >= $2
     AND (retry_at IS NULL OR retry_at <= clock_timestamp()) FOR UPDATE SKIP LOCKED) RETURNING id";
 const ROW_FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state = 'pending' AND business_date <= $1 AND attempts = 0 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+    WHERE state = 'pending' AND business_date <= $1 AND ($3::text[] IS NULL OR source = ANY($3)) AND attempts = 0 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
 const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state = 'pending' AND business_date <= $1 AND attempts > 0 AND (retry_at IS NULL OR retry_at <= clock_timestamp())
+    WHERE state = 'pending' AND business_date <= $1 AND ($2::text[] IS NULL OR source = ANY($2)) AND attempts > 0 AND (retry_at IS NULL OR retry_at <= clock_timestamp())
     ORDER BY attempts, id LIMIT 1 FOR UPDATE SKIP LOCKED";
 const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, holder = $2, run_id = $3,
     claimed_at = clock_timestamp(), retry_at = clock_timestamp() + $4 * interval '1 millisecond'
@@ -91,10 +91,23 @@ impl PostgresLedger {
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, request.limits, request.limits.total).await?;
         self.check_still(&sqlx::query(LOCK_CUT).fetch_one(&mut *tx).await?)?;
-        let quarantined: Vec<i64> =
-            sqlx::query_scalar(ROW_GIVE_UP).bind(request.upto).bind(request.max_attempts).fetch_all(&mut *tx).await?;
-        let fresh = sqlx::query(ROW_FRESH).bind(request.upto).bind(i64::from(request.most)).fetch_all(&mut *tx).await?;
-        let rows = if fresh.is_empty() { sqlx::query(ROW_CHARGED).bind(request.upto).fetch_all(&mut *tx).await? } else { fresh };
+        let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)
+            .bind(request.due.upto)
+            .bind(request.max_attempts)
+            .bind(request.due.listed())
+            .fetch_all(&mut *tx)
+            .await?;
+        let fresh = sqlx::query(ROW_FRESH)
+            .bind(request.due.upto)
+            .bind(i64::from(request.most))
+            .bind(request.due.listed())
+            .fetch_all(&mut *tx)
+            .await?;
+        let rows = if fresh.is_empty() {
+            sqlx::query(ROW_CHARGED).bind(request.due.upto).bind(request.due.listed()).fetch_all(&mut *tx).await?
+        } else {
+            fresh
+        };
         let mut batches = claimed(&rows)?;
         batches.truncate(fitting(&batches, request.most_items));
         let ids: Vec<i64> = batches.iter().map(|batch| batch.id.0).collect();
@@ -145,23 +158,25 @@ async fn own(tx: &mut PgConnection, unit: Unit, stamp: Stamp) -> Result<Vec<Clai
 async fn give_up(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<BatchId>, LedgerError> {
     let ids: Vec<i64> = sqlx::query_scalar(GIVE_UP)
         .bind(request.unit.0)
-        .bind(request.upto)
+        .bind(request.due.upto)
         .bind(request.max_attempts)
         .bind(request.stamp.holder.0)
         .bind(request.stamp.fence.generation)
         .bind(request.stamp.fence.token)
+        .bind(request.due.listed())
         .fetch_all(tx)
         .await?;
     Ok(ids.into_iter().map(BatchId).collect())
 }
 
 async fn fresh(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    let query = sqlx::query(FRESH).bind(request.unit.0).bind(request.upto).bind(i64::from(request.most));
+    let query =
+        sqlx::query(FRESH).bind(request.unit.0).bind(request.due.upto).bind(i64::from(request.most)).bind(request.due.listed());
     claimed(&query.fetch_all(tx).await?)
 }
 
 async fn charged(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    claimed(&sqlx::query(CHARGED).bind(request.unit.0).bind(request.upto).fetch_all(tx).await?)
+    claimed(&sqlx::query(CHARGED).bind(request.unit.0).bind(request.due.upto).bind(request.due.listed()).fetch_all(tx).await?)
 }
 
 async fn mark(tx: &mut PgConnection, batches: &mut [ClaimedBatch], stamp: Stamp, run: RunId) -> Result<(), LedgerError> {

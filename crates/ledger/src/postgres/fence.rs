@@ -114,6 +114,10 @@ impl Fences for PostgresLedger {
         Ok(generation)
     }
 
+    async fn fence(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        self.stored(unit).await
+    }
+
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError> {
         let rows = sqlx::query(FENCES).fetch_all(&self.pool).await?;
         let read = |row| -> Result<FenceRow, sqlx::Error> {

@@ -6,8 +6,10 @@ mod claim;
 mod correct;
 mod fence;
 mod import;
+mod job;
 mod operate;
 mod run;
+mod schedule;
 mod settle;
 mod verify;
 

@@ -4,10 +4,10 @@ use super::{PostgresLedger, stamp};
 use crate::operate::{
     BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RevisionRow, RunRow, Status, TotalRow, neighbours,
 };
+use crate::schedule::Due;
 use crate::verify::VerifyReport;
 use crate::{Guard, LedgerError, Operations};
 use async_trait::async_trait;
-use chrono::NaiveDate;
 use domain::batch::{BatchEvent, BatchState, UnknownState, next};
 use domain::ids::{BatchId, RunId};
 use domain::unit::Unit;
@@ -15,7 +15,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 const STATES: &str = "SELECT state, count(*) AS batches, coalesce(sum(items), 0)::bigint AS items FROM settlement_batch
-    WHERE $1::date IS NULL OR business_date <= $1 GROUP BY state";
+    WHERE ($1::date IS NULL OR business_date <= $1) AND ($2::text[] IS NULL OR source = ANY($2)) GROUP BY state";
 const REJECTIONS: &str = "SELECT count(*) FROM fence_rejection";
 const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
@@ -163,9 +163,10 @@ fn run_row(row: &PgRow) -> Result<RunRow, sqlx::Error> {
 
 #[async_trait]
 impl Operations for PostgresLedger {
-    async fn status(&self, upto: Option<NaiveDate>) -> Result<Status, LedgerError> {
+    async fn status(&self, due: Option<&Due>) -> Result<Status, LedgerError> {
         let mut status = Status::default();
-        for row in sqlx::query(STATES).bind(upto).fetch_all(&self.pool).await? {
+        for row in sqlx::query(STATES).bind(due.map(|due| due.upto)).bind(due.and_then(Due::listed)).fetch_all(&self.pool).await?
+        {
             let count = |column| row.try_get::<i64, _>(column).map(i64::unsigned_abs);
             status.batches.insert(parse_state(row.try_get("state")?)?, count("batches")?);
             status.items += count("items")?;

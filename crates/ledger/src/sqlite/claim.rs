@@ -25,12 +25,12 @@ pub(super) const OWN: &str = "SELECT id, items, attempts FROM settlement_batch
     AND fence_generation = $2 AND fence_token = $3 AND holder = $4 ORDER BY id";
 pub(super) const GIVE_UP: &str =
     "UPDATE settlement_batch SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts >= $3 RETURNING id";
+    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($7 IS NULL OR source IN (SELECT value FROM json_each($7))) AND attempts >= $3 RETURNING id";
 pub(super) const FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $2 AND attempts = 0
+    WHERE unit = $1 AND state IN ('pending', 'settling') AND state = 'pending' AND business_date <= $2 AND ($4 IS NULL OR source IN (SELECT value FROM json_each($4))) AND attempts = 0
     ORDER BY id LIMIT $3";
 pub(super) const CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND attempts > 0
+    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($3 IS NULL OR source IN (SELECT value FROM json_each($3))) AND attempts > 0
     ORDER BY attempts, id LIMIT 1";
 pub(super) const MARK: &str = "UPDATE settlement_batch SET state = 'settling', attempts = attempts + 1, fence_generation = $2,
     fence_token = $3, holder = $4, run_id = $5, claimed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
@@ -48,12 +48,12 @@ pub(super) const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta";
 // Under the row-lock guard the state stays `pending`. There is no row lock here, so it is `retry_at` alone that keeps others from
 // charging the batch again while it may still be worked.
 pub(super) const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined'
-    WHERE state = 'pending' AND business_date <= $1 AND attempts >= $2
+    WHERE state = 'pending' AND business_date <= $1 AND ($3 IS NULL OR source IN (SELECT value FROM json_each($3))) AND attempts >= $2
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) RETURNING id";
 pub(super) const ROW_FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state = 'pending' AND business_date <= $1 AND attempts = 0 ORDER BY id LIMIT $2";
+    WHERE state = 'pending' AND business_date <= $1 AND ($3 IS NULL OR source IN (SELECT value FROM json_each($3))) AND attempts = 0 ORDER BY id LIMIT $2";
 pub(super) const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
-    WHERE state = 'pending' AND business_date <= $1 AND attempts > 0
+    WHERE state = 'pending' AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) AND attempts > 0
     AND (retry_at IS NULL OR retry_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ORDER BY attempts, id LIMIT 1";
 const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, holder = $2, run_id = $3,
         claimed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
@@ -96,10 +96,27 @@ impl SqliteLedger {
     async fn charge_once(&self, request: &Charge) -> Result<Claimed, LedgerError> {
         let mut tx = self.write().await?;
         self.check_still(&sqlx::query(LOCK_CUT).fetch_one(&mut *tx).await?)?;
-        let quarantined: Vec<i64> =
-            sqlx::query_scalar(ROW_GIVE_UP).bind(request.upto).bind(request.max_attempts).fetch_all(&mut *tx).await?;
-        let fresh = sqlx::query(ROW_FRESH).bind(request.upto).bind(i64::from(request.most)).fetch_all(&mut *tx).await?;
-        let rows = if fresh.is_empty() { sqlx::query(ROW_CHARGED).bind(request.upto).fetch_all(&mut *tx).await? } else { fresh };
+        let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)
+            .bind(request.due.upto)
+            .bind(request.max_attempts)
+            .bind(request.due.listed().map(|sources| json(&sources)))
+            .fetch_all(&mut *tx)
+            .await?;
+        let fresh = sqlx::query(ROW_FRESH)
+            .bind(request.due.upto)
+            .bind(i64::from(request.most))
+            .bind(request.due.listed().map(|sources| json(&sources)))
+            .fetch_all(&mut *tx)
+            .await?;
+        let rows = if fresh.is_empty() {
+            sqlx::query(ROW_CHARGED)
+                .bind(request.due.upto)
+                .bind(request.due.listed().map(|sources| json(&sources)))
+                .fetch_all(&mut *tx)
+                .await?
+        } else {
+            fresh
+        };
         let mut batches = claimed(&rows)?;
         batches.truncate(fitting(&batches, request.most_items));
         let ids: Vec<i64> = batches.iter().map(|batch| batch.id.0).collect();
@@ -153,23 +170,35 @@ async fn own(tx: &mut SqliteConnection, unit: Unit, stamp: Stamp) -> Result<Vec<
 async fn give_up(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Vec<BatchId>, LedgerError> {
     let ids: Vec<i64> = sqlx::query_scalar(GIVE_UP)
         .bind(request.unit.0)
-        .bind(request.upto)
+        .bind(request.due.upto)
         .bind(request.max_attempts)
         .bind(request.stamp.holder.0.hyphenated())
         .bind(request.stamp.fence.generation)
         .bind(request.stamp.fence.token)
+        .bind(request.due.listed().map(|sources| json(&sources)))
         .fetch_all(tx)
         .await?;
     Ok(ids.into_iter().map(BatchId).collect())
 }
 
 async fn fresh(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    let query = sqlx::query(FRESH).bind(request.unit.0).bind(request.upto).bind(i64::from(request.most));
+    let query = sqlx::query(FRESH)
+        .bind(request.unit.0)
+        .bind(request.due.upto)
+        .bind(i64::from(request.most))
+        .bind(request.due.listed().map(|sources| json(&sources)));
     claimed(&query.fetch_all(tx).await?)
 }
 
 async fn charged(tx: &mut SqliteConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    claimed(&sqlx::query(CHARGED).bind(request.unit.0).bind(request.upto).fetch_all(tx).await?)
+    claimed(
+        &sqlx::query(CHARGED)
+            .bind(request.unit.0)
+            .bind(request.due.upto)
+            .bind(request.due.listed().map(|sources| json(&sources)))
+            .fetch_all(tx)
+            .await?,
+    )
 }
 
 async fn mark(tx: &mut SqliteConnection, batches: &mut [ClaimedBatch], stamp: Stamp, run: RunId) -> Result<(), LedgerError> {

@@ -123,6 +123,10 @@ impl Fences for SqliteLedger {
         Ok(generation)
     }
 
+    async fn fence(&self, unit: Unit) -> Result<Stamp, LedgerError> {
+        self.stored(unit).await
+    }
+
     async fn fences(&self) -> Result<Vec<FenceRow>, LedgerError> {
         let rows = sqlx::query(FENCES).fetch_all(&self.pool).await?;
         let read = |row: &SqliteRow| -> Result<FenceRow, sqlx::Error> {

@@ -14,14 +14,17 @@ mod correct;
 mod fence;
 mod gate;
 mod import;
+mod job;
 mod operate;
 #[cfg(test)]
 mod plans;
 mod run;
+mod schedule;
 mod settle;
 mod verify;
 
 use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
+use chrono::{DateTime, SecondsFormat, Utc};
 use domain::fence::{Fence, Stamp};
 use domain::ids::{HolderId, LedgerId};
 use gate::{Entered, Gate};
@@ -226,6 +229,11 @@ async fn check_schema(pool: &SqlitePool) -> Result<(), LedgerError> {
 /// An array, for `json_each`.
 fn json(rows: &impl serde::Serialize) -> String {
     serde_json::to_string(rows).expect("numbers and texts are always JSON")
+}
+
+/// An instant as the columns have it: UTC to the millisecond, so that texts compare as instants do.
+fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Reads a UUID from its text.

@@ -1,31 +1,127 @@
-//! Runs, and which units have work.
+//! Runs: opening one, what it makes due, its end, its history.
 
-use super::SqliteLedger;
+use super::{SqliteLedger, instant, json, uuid};
 use crate::LedgerError;
-use chrono::NaiveDate;
+use crate::schedule::{Due, OpenRun, PlannedRun, RunFilter, RunHistory};
+use chrono::{DateTime, Utc};
 use domain::ids::{HolderId, RunId};
 use domain::run::RunKey;
 use domain::unit::Unit;
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use std::sync::Arc;
 
-/// Any number of callers meet on the unique key.
-const OPEN: &str = "INSERT INTO run (schedule, business_date, slot, opened_by) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (schedule, business_date, slot) DO NOTHING";
+/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more.
+const OPEN: &str =
+    "INSERT INTO run (schedule, business_date, slot, scheduled_for, covers_from, covers_until, sources, note, opened_by)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open', scheduled_for = EXCLUDED.scheduled_for,
+        sources = EXCLUDED.sources, note = EXCLUDED.note, missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
+        opened_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE run.state = 'missed'";
 const FIND: &str = "SELECT id FROM run WHERE schedule = $1 AND business_date = $2 AND slot = $3";
 const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
-    WHERE state IN ('pending', 'settling') AND business_date <= $1 ORDER BY unit";
+    WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) ORDER BY unit";
+
+/// Of runs with the same sources, the newest business date covers what the older ones do.
+const NEWEST: &str = "SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished
+    FROM run AS newest WHERE state = 'open' AND NOT EXISTS (SELECT 1 FROM run WHERE state = 'open'
+        AND sources IS newest.sources AND (business_date, id) > (newest.business_date, newest.id))
+    ORDER BY sources";
+/// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.
+const FINISH: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+    WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS $2
+    AND NOT EXISTS (SELECT 1 FROM settlement_batch
+        WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))))";
+const HISTORY: &str =
+    "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, note,
+        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
+    FROM run WHERE $1 IS NULL OR schedule = $1 ORDER BY opened_at DESC, id DESC LIMIT $2";
+
+/// Opens a run; whether it was not open before.
+pub(super) async fn open(tx: &mut SqliteConnection, run: &PlannedRun, holder: HolderId) -> Result<bool, sqlx::Error> {
+    let opened = sqlx::query(OPEN)
+        .bind(&run.key.schedule)
+        .bind(run.key.business_date)
+        .bind(&run.key.slot)
+        .bind(run.scheduled_for.map(instant))
+        .bind(run.covers.map(|(from, _)| instant(from)))
+        .bind(run.covers.map(|(_, until)| instant(until)))
+        .bind(run.sorted_sources().map(|sources| json(&sources)))
+        .bind(&run.note)
+        .bind(holder.0.hyphenated())
+        .execute(tx)
+        .await?;
+    Ok(opened.rows_affected() == 1)
+}
 
 impl SqliteLedger {
-    pub(super) async fn open_run_row(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError> {
+    pub(super) async fn open_run_row(&self, run: &PlannedRun, holder: HolderId) -> Result<RunId, LedgerError> {
         let mut tx = self.write().await?;
-        let opened = sqlx::query(OPEN).bind(&key.schedule).bind(key.business_date).bind(&key.slot).bind(holder.0.hyphenated());
-        opened.execute(&mut *tx).await?;
+        open(&mut tx, run, holder).await?;
+        let key = &run.key;
         let id = sqlx::query_scalar(FIND).bind(&key.schedule).bind(key.business_date).bind(&key.slot).fetch_one(&mut *tx).await?;
         tx.commit().await?;
         Ok(RunId(id))
     }
 
-    pub(super) async fn units_with_work(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError> {
-        let units: Vec<i32> = sqlx::query_scalar(DUE_UNITS).bind(upto).fetch_all(&self.pool).await?;
+    pub(super) async fn units_with_work(&self, due: &Due) -> Result<Vec<Unit>, LedgerError> {
+        let units: Vec<i32> = sqlx::query_scalar(DUE_UNITS)
+            .bind(due.upto)
+            .bind(due.listed().map(|sources| json(&sources)))
+            .fetch_all(&self.pool)
+            .await?;
         Ok(units.into_iter().map(Unit).collect())
     }
+
+    pub(super) async fn newest_runs(&self) -> Result<Vec<OpenRun>, LedgerError> {
+        let rows = sqlx::query(NEWEST).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(open_run).collect::<Result<_, _>>()?)
+    }
+
+    pub(super) async fn finish_runs(&self, due: &Due) -> Result<u64, LedgerError> {
+        let mut tx = self.write().await?;
+        let sources = due.listed().map(|sources| json(&sources));
+        let finished = sqlx::query(FINISH).bind(due.upto).bind(sources).execute(&mut *tx).await?.rows_affected();
+        tx.commit().await?;
+        Ok(finished)
+    }
+
+    pub(super) async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {
+        let rows = sqlx::query(HISTORY).bind(&filter.schedule).bind(i64::from(filter.limit)).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(history).collect::<Result<_, _>>()?)
+    }
+}
+
+fn key(row: &SqliteRow) -> Result<RunKey, sqlx::Error> {
+    Ok(RunKey { schedule: row.try_get("schedule")?, business_date: row.try_get("business_date")?, slot: row.try_get("slot")? })
+}
+
+fn open_run(row: &SqliteRow) -> Result<OpenRun, sqlx::Error> {
+    let key = key(row)?;
+    let sources: Option<String> = row.try_get("sources")?;
+    let sources: Option<Vec<String>> =
+        sources.map(|list| serde_json::from_str(&list)).transpose().map_err(|error| sqlx::Error::Decode(error.into()))?;
+    Ok(OpenRun {
+        id: RunId(row.try_get("id")?),
+        due: Due { upto: key.business_date, sources: sources.map(Arc::from) },
+        key,
+        scheduled_for: row.try_get::<Option<DateTime<Utc>>, _>("scheduled_for")?,
+        finished: row.try_get("finished")?,
+        units: Vec::new(),
+    })
+}
+
+fn history(row: &SqliteRow) -> Result<RunHistory, sqlx::Error> {
+    Ok(RunHistory {
+        id: RunId(row.try_get("id")?),
+        key: key(row)?,
+        state: row.try_get("state")?,
+        scheduled_for: row.try_get("scheduled_for")?,
+        opened_at: row.try_get("opened_at")?,
+        opened_by: HolderId(uuid(row, "opened_by")?),
+        finished_at: row.try_get("finished_at")?,
+        batches_settled: row.try_get("batches_settled")?,
+        missed_slots: row.try_get("missed_slots")?,
+        note: row.try_get("note")?,
+    })
 }

@@ -5,16 +5,15 @@
 
 use super::claim::read_fence;
 use super::{SqliteLedger, json, stamp};
+use crate::schedule::{Due, PlannedRun};
 use crate::settle::{
     self, Authority, BatchSeen, Charge, Claim, ClaimRequest, Claimed, ReadBack, SettleWork, TemplateColumns, Transactions,
 };
 use crate::{LedgerError, Settlements};
 use async_trait::async_trait;
-use chrono::NaiveDate;
 use domain::fence::Stamp;
 use domain::ids::{BatchId, HolderId, RunId};
 use domain::outcome::SettleOutcome;
-use domain::run::RunKey;
 use domain::step::{Probe, Step};
 use domain::unit::Unit;
 use sqlx::Row;
@@ -209,12 +208,12 @@ fn seen(row: &SqliteRow) -> Result<BatchSeen, LedgerError> {
 
 #[async_trait]
 impl Settlements for SqliteLedger {
-    async fn open_run(&self, key: &RunKey, holder: HolderId) -> Result<RunId, LedgerError> {
-        self.open_run_row(key, holder).await
+    async fn open_run(&self, run: &PlannedRun, holder: HolderId) -> Result<RunId, LedgerError> {
+        self.open_run_row(run, holder).await
     }
 
-    async fn due_units(&self, upto: NaiveDate) -> Result<Vec<Unit>, LedgerError> {
-        self.units_with_work(upto).await
+    async fn due_units(&self, due: &Due) -> Result<Vec<Unit>, LedgerError> {
+        self.units_with_work(due).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {

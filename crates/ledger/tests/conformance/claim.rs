@@ -6,6 +6,7 @@ use crate::fixture::{
 use domain::ids::BatchId;
 use domain::run::RunKey;
 use domain::unit::Unit;
+use ledger::schedule::{Due, PlannedRun};
 use ledger::settle::Claim;
 use std::collections::BTreeSet;
 
@@ -37,7 +38,7 @@ async fn fresh_batches_come_many_at_a_time_in_order(place: Place) {
     assert_eq!(claimed_ids(&books.claim(stamp, 3).await), ids[3..]);
     books.settle(stamp, &ids[3..]).await.expect("settled");
     assert_eq!(claimed_ids(&books.claim(stamp, 3).await), []);
-    assert_eq!(books.ledger.due_units(day()).await.expect("units"), []);
+    assert_eq!(books.ledger.due_units(&Due::all(day())).await.expect("units"), []);
 }
 
 async fn a_repeat_is_given_its_own_and_charges_nothing(place: Place) {
@@ -119,8 +120,8 @@ async fn only_what_is_due_is_given(place: Place) {
     assert_eq!(claimed_ids(&books.claim(stamp, 10).await), ids[1..2]);
     books.settle(stamp, &ids[1..2]).await.expect("settled");
     assert_eq!(claimed_ids(&books.claim(stamp, 10).await), []);
-    assert_eq!(books.ledger.due_units(day()).await.expect("units"), []);
-    assert_eq!(books.ledger.due_units(tomorrow).await.expect("units"), [Unit(0)]);
+    assert_eq!(books.ledger.due_units(&Due::all(day())).await.expect("units"), []);
+    assert_eq!(books.ledger.due_units(&Due::all(tomorrow)).await.expect("units"), [Unit(0)]);
 }
 
 async fn a_superseded_holder_is_fenced(place: Place) {
@@ -189,7 +190,7 @@ async fn r3_a_run_is_opened_once(place: Place) {
     let tasks: Vec<_> = (0..20)
         .map(|_| {
             let (ledger, key) = (books.ledger.clone(), key.clone());
-            tokio::spawn(async move { ledger.open_run(&key, holder()).await.expect("a run") })
+            tokio::spawn(async move { ledger.open_run(&PlannedRun::by_hand(key), holder()).await.expect("a run") })
         })
         .collect();
     let mut runs = BTreeSet::new();
@@ -197,6 +198,7 @@ async fn r3_a_run_is_opened_once(place: Place) {
         runs.insert(task.await.expect("no panic"));
     }
     assert_eq!(runs.len(), 1);
-    let other = books.ledger.open_run(&RunKey { slot: "14:00".to_owned(), ..key }, holder()).await.expect("a run");
+    let other =
+        books.ledger.open_run(&PlannedRun::by_hand(RunKey { slot: "14:00".to_owned(), ..key }), holder()).await.expect("a run");
     assert!(!runs.contains(&other) && !runs.contains(&books.run));
 }

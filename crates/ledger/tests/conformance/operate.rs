@@ -11,6 +11,7 @@ use domain::step::NoProbe;
 use domain::totals::Remits;
 use domain::unit::Unit;
 use ledger::operate::{BatchFilter, Operator};
+use ledger::schedule::{Due, PlannedRun};
 use ledger::settle::{Authority, Claim, ClaimRequest, SettleWork};
 use ledger::{Guard, LedgerError};
 
@@ -195,7 +196,7 @@ async fn a_new_configuration_cuts_the_work_anew(place: Place) {
     let units: Vec<_> =
         anew.ledger.fences().await.expect("fences").iter().map(|fence| (fence.unit, fence.stamp.holder)).collect();
     assert_eq!(units, [(Unit(0), HolderId::NOBODY), (Unit(1), HolderId::NOBODY)]);
-    for unit in anew.ledger.due_units(day()).await.expect("units") {
+    for unit in anew.ledger.due_units(&Due::all(day())).await.expect("units") {
         let request = ClaimRequest { unit, ..anew.request(anew.hold(unit).await, 10) };
         assert!(matches!(anew.ledger.claim(&request).await.expect("an answer"), Claim::Work(_)));
     }
@@ -256,12 +257,12 @@ async fn lists_and_status_say_what_there_is(place: Place) {
     assert_eq!(list(BatchFilter { limit: 2, ..all.clone() }).await, [late, first[0]]);
     assert_eq!(list(BatchFilter { state: Some(BatchState::Settled), ..all.clone() }).await, first);
     assert_eq!(list(BatchFilter { business_date: Some(tomorrow), ..all }).await, [late]);
-    let status = books.ledger.status(Some(day())).await.expect("a status");
+    let status = books.ledger.status(Some(&Due::all(day()))).await.expect("a status");
     assert_eq!((status.batches, status.items, status.fence_rejections), ([(BatchState::Settled, 2)].into(), 4, 0));
     let status = books.ledger.status(None).await.expect("a status");
     assert_eq!((status.batches[&BatchState::Pending], status.items), (1, 5));
     let key = RunKey { schedule: "nightly".to_owned(), business_date: tomorrow, slot: "02:00".to_owned() };
-    let run = books.ledger.open_run(&key, holder()).await.expect("a run");
+    let run = books.ledger.open_run(&PlannedRun::by_hand(key.clone()), holder()).await.expect("a run");
     let last = books.ledger.status(None).await.expect("a status").last_run.expect("a run");
     assert_eq!((last.id, last.schedule, last.business_date, last.slot), (run, key.schedule, key.business_date, key.slot));
 }

@@ -7,6 +7,7 @@ use domain::outcome::SettleOutcome;
 use domain::run::RunKey;
 use domain::step::{Probe, Step};
 use ledger::LedgerError;
+use ledger::schedule::PlannedRun;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -191,7 +192,7 @@ async fn r13_a_run_counts_what_is_in_the_ledger(place: Place) {
     books.settle(stamp, &ids[..2]).await.expect("settled");
     assert_eq!(books.ledger.run_settled(books.run).await.expect("a count"), 2);
     let other = RunKey { slot: "other".to_owned(), ..RunKey::manual(day()) };
-    let run = books.ledger.open_run(&other, holder()).await.expect("a run");
+    let run = books.ledger.open_run(&PlannedRun::by_hand(other), holder()).await.expect("a run");
     settle_for(&Books { run, ..books.clone() }, stamp, &ids[2..]).await;
     assert_eq!(books.ledger.run_settled(run).await.expect("a count"), 1);
     assert_eq!(books.ledger.run_settled(books.run).await.expect("a count"), 2);

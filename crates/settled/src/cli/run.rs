@@ -11,11 +11,12 @@ use domain::batch::BatchState;
 use domain::run::RunKey;
 use domain::step::{NoProbe, Probe};
 use ledger::Ledger;
+use ledger::schedule::{Due, PlannedRun};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use worker::{Counters, Drain, RunReport, Worker};
+use worker::{Drain, RunReport, Worker};
 
 /// After the wait, for a transaction in flight to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -53,7 +54,8 @@ impl Run {
     }
 
     async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let key = RunKey::manual(self.date(config)?);
+        let planned = PlannedRun::by_hand(RunKey::manual(self.date(config)?));
+        let due = planned.due();
         let ledger = wire::ledger(config).await?;
         let probe: Arc<dyn Probe> = match &self.signal_at {
             Some(at) => Arc::new(at.clone()),
@@ -63,15 +65,15 @@ impl Run {
         drain_on_signal(worker.drain.clone())?;
         // A log for machines has no other lines in it.
         let quiet = self.json || config.log.format == LogFormat::Json;
-        let watched = watch(ledger.as_ref(), &worker, key.business_date, quiet).await?;
-        let ended = worker.run(&key, self.wait.map(Duration::from_secs)).await;
+        let watched = watch(ledger.as_ref(), &worker, &due, quiet).await?;
+        let ended = worker.run(&planned, self.wait.map(Duration::from_secs)).await;
         watched.abort();
         if let Some(keeper) = worker.keeper.take() {
             keeper.shutdown().await;
         }
         let report = ended?;
         // What was imported after the run had ended is the next run's.
-        let left = if worker.drain.is_asked() { ledger.due_units(key.business_date).await?.len() } else { 0 };
+        let left = if worker.drain.is_asked() { ledger.due_units(&due).await?.len() } else { 0 };
         self.show(&report, left)
     }
 
@@ -132,21 +134,16 @@ fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn watch(
-    ledger: &dyn Ledger,
-    worker: &Worker,
-    upto: NaiveDate,
-    quiet: bool,
-) -> anyhow::Result<tokio::task::JoinHandle<()>> {
-    let status = ledger.status(Some(upto)).await?;
+async fn watch(ledger: &dyn Ledger, worker: &Worker, due: &Due, quiet: bool) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let status = ledger.status(Some(due)).await?;
     let open = |state| status.batches.get(&state).copied().unwrap_or(0);
-    let due = open(BatchState::Pending) + open(BatchState::Settling);
+    let waiting = open(BatchState::Pending) + open(BatchState::Settling);
     let counters = Arc::clone(&worker.counters);
-    let mut progress = Progress::start("batches settled here", due, quiet || due == 0);
+    let mut progress = Progress::start("batches settled here", waiting, quiet || waiting == 0);
     Ok(tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
-            progress.at(Counters::read(&counters.settled));
+            progress.at(counters.settled.get());
         }
     }))
 }

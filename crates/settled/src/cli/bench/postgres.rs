@@ -10,6 +10,7 @@ use domain::fence::{Fence, Stamp};
 use domain::ids::{BatchId, HolderId, RunId};
 use domain::run::RunKey;
 use domain::unit::Unit;
+use ledger::schedule::PlannedRun;
 use ledger::settle::{Claim, ClaimRequest, TxLimits};
 use ledger::{Ledger, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -135,17 +136,25 @@ fn seconds(transactions: u64, tps: f64) -> f64 {
 }
 
 async fn claim_everything(ledger: &dyn Ledger) -> anyhow::Result<(Stamp, RunId, Vec<BatchId>)> {
-    let upto = NaiveDate::from_ymd_opt(9999, 1, 1).context("a date")?;
+    let everything = PlannedRun::by_hand(RunKey::manual(NaiveDate::from_ymd_opt(9999, 1, 1).context("a date")?));
     let holder = HolderId(Uuid::new_v4());
-    let run = ledger.open_run(&RunKey::manual(upto), holder).await?;
+    let run = ledger.open_run(&everything, holder).await?;
     let generation = ledger.generation(worker::grant::LEDGER_SOURCE).await?;
     let stamp = Stamp { fence: Fence { generation, token: ledger.mint().await? }, holder };
     let limits = TxLimits { total: Duration::from_secs(60), idle: Duration::from_secs(60) };
     let mut batches = Vec::new();
     for unit in (0..ledger.meta().partitions).map(Unit) {
         ledger.register(unit, stamp).await?;
-        let request =
-            ClaimRequest { unit, stamp, run, upto, most: u32::MAX >> 1, most_items: i64::MAX, max_attempts: i32::MAX, limits };
+        let request = ClaimRequest {
+            unit,
+            stamp,
+            run,
+            due: everything.due(),
+            most: u32::MAX >> 1,
+            most_items: i64::MAX,
+            max_attempts: i32::MAX,
+            limits,
+        };
         match ledger.claim(&request).await? {
             Claim::Work(claimed) => batches.extend(claimed.batches.iter().map(|batch| batch.id)),
             Claim::Fenced { .. } | Claim::ClaimLost => bail!("somebody else works on the copy of the ledger"),

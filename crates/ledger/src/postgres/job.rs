@@ -1,0 +1,62 @@
+//! One's own jobs: a unit for each, and the record of what is done.
+
+use super::{PostgresLedger, operate, stamp};
+use crate::schedule::JobEnd;
+use crate::{Jobs, LedgerError, job};
+use async_trait::async_trait;
+use domain::fence::Stamp;
+use domain::ids::RunId;
+use domain::unit::Unit;
+
+const FIND: &str = "SELECT unit FROM job WHERE name = $1";
+const NAME: &str =
+    "INSERT INTO job (name, unit) SELECT $1, coalesce(max(unit), 999999) + 1 FROM job ON CONFLICT (name) DO NOTHING";
+/// Under the newest generation: a holder from before it must not find an empty row to register in.
+const FENCE: &str = "INSERT INTO unit_fence (unit, generation)
+    SELECT unit, coalesce((SELECT max(generation) FROM fence_source), 0) FROM job WHERE name = $1 ON CONFLICT DO NOTHING";
+const DONE: &str =
+    "SELECT fence_generation AS generation, fence_token AS token, holder FROM job_run WHERE job = $1 AND run_id = $2";
+/// The fence is compared in the statement that writes, as everywhere.
+const FINISH: &str = "INSERT INTO job_run (job, run_id, fence_generation, fence_token, holder)
+    SELECT $1, $2, $4, $5, $6 WHERE EXISTS
+        (SELECT 1 FROM unit_fence WHERE unit = $3 AND (generation, token, holder) = ($4, $5, $6) FOR SHARE)
+    ON CONFLICT DO NOTHING";
+
+#[async_trait]
+impl Jobs for PostgresLedger {
+    async fn job_unit(&self, name: &str) -> Result<Unit, LedgerError> {
+        if let Some(unit) = sqlx::query_scalar(FIND).bind(name).fetch_optional(&self.pool).await? {
+            return Ok(Unit(unit));
+        }
+        let mut tx = self.pool.begin().await?;
+        // Two names at once would take the same number.
+        sqlx::query(operate::LOCK_META).execute(&mut *tx).await?;
+        sqlx::query(NAME).bind(name).execute(&mut *tx).await?;
+        sqlx::query(FENCE).bind(name).execute(&mut *tx).await?;
+        let unit = sqlx::query_scalar(FIND).bind(name).fetch_one(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Unit(unit))
+    }
+
+    async fn job_done(&self, name: &str, run: RunId) -> Result<Option<Stamp>, LedgerError> {
+        let row = sqlx::query(DONE).bind(name).bind(run.0).fetch_optional(&self.pool).await?;
+        Ok(row.as_ref().map(stamp).transpose()?)
+    }
+
+    async fn finish_job(&self, name: &str, run: RunId, unit: Unit, mine: Stamp) -> Result<JobEnd, LedgerError> {
+        let finished = sqlx::query(FINISH)
+            .bind(name)
+            .bind(run.0)
+            .bind(unit.0)
+            .bind(mine.fence.generation)
+            .bind(mine.fence.token)
+            .bind(mine.holder.0)
+            .execute(&self.pool)
+            .await?;
+        if finished.rows_affected() == 1 {
+            return Ok(JobEnd::Done);
+        }
+        let (done, stored) = (self.job_done(name, run).await?, self.stored(unit).await?);
+        job::refused(self, unit, mine, (done, stored)).await
+    }
+}

@@ -1,0 +1,113 @@
+//! Marks of schedules: every occurrence is planned once, by whichever instance is first.
+
+use super::{PostgresLedger, operate, run};
+use crate::operate::Operator;
+use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, refuse};
+use crate::{LedgerError, Schedules};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::ids::HolderId;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+/// The time comes with the marks, so that a planner compares them by one clock.
+const MARKS: &str = "SELECT now, schedule, mark, definition FROM (SELECT clock_timestamp() AS now) AS clock
+    LEFT JOIN schedule_mark ON true ORDER BY schedule";
+const START: &str =
+    "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, clock_timestamp(), $2) ON CONFLICT DO NOTHING";
+const LOCK_MARK: &str = "SELECT mark, definition FROM schedule_mark WHERE schedule = $1 FOR UPDATE";
+const MOVE_MARK: &str = "UPDATE schedule_mark SET mark = $2, moved_at = clock_timestamp() WHERE schedule = $1";
+const MISS: &str =
+    "INSERT INTO run (schedule, business_date, slot, state, scheduled_for, covers_from, covers_until, sources, note,
+        missed_slots, missed_since, opened_by)
+    VALUES ($1, $2, $3, 'missed', $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
+/// The mark stays: what the old definition did not plan is late under the new one, and its catch-up rule decides.
+const ADOPT: &str = "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, clock_timestamp(), $2)
+    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition";
+
+#[async_trait]
+impl Schedules for PostgresLedger {
+    async fn marks(&self) -> Result<Marks, LedgerError> {
+        let rows = sqlx::query(MARKS).fetch_all(&self.pool).await?;
+        let now = rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get("now")?;
+        let marks = rows.iter().map(mark).collect::<Result<Vec<_>, _>>()?;
+        Ok(Marks { now, marks: marks.into_iter().flatten().collect() })
+    }
+
+    async fn start_schedule(&self, schedule: &str, definition: &str) -> Result<(), LedgerError> {
+        sqlx::query(START).bind(schedule).bind(definition).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    async fn advance(&self, advance: &Advance, planner: HolderId) -> Result<Advanced, LedgerError> {
+        let mut tx = self.pool.begin().await?;
+        let stored = sqlx::query(LOCK_MARK).bind(&advance.schedule).fetch_optional(&mut *tx).await?;
+        let stored = stored.as_ref().map(stored_mark).transpose()?;
+        if let Some(refused) = refuse(stored, advance) {
+            tx.rollback().await?;
+            return Ok(refused);
+        }
+        let (mut opened, mut missed) = (0, 0);
+        for planned in &advance.runs {
+            opened += u64::from(run::open(&mut tx, planned, planner).await?);
+        }
+        for row in &advance.missed {
+            missed += miss(&mut tx, row, planner).await?;
+        }
+        sqlx::query(MOVE_MARK).bind(&advance.schedule).bind(advance.to).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(Advanced::Done { opened, missed })
+    }
+
+    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError> {
+        let mut tx = self.pool.begin().await?;
+        sqlx::query(ADOPT).bind(schedule).bind(definition).execute(&mut *tx).await?;
+        operate::audit(&mut tx, operator, "schedule adopt", schedule).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn open_work(&self) -> Result<Vec<OpenRun>, LedgerError> {
+        let mut runs = self.newest_runs().await?;
+        for run in &mut runs {
+            run.units = self.units_with_work(&run.due).await?;
+        }
+        Ok(runs)
+    }
+
+    async fn finish(&self, due: &Due) -> Result<u64, LedgerError> {
+        self.finish_runs(due).await
+    }
+
+    async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {
+        self.runs(filter).await
+    }
+}
+
+/// No schedule at all still tells the time.
+fn mark(row: &PgRow) -> Result<Option<Mark>, sqlx::Error> {
+    let Some(schedule) = row.try_get("schedule")? else { return Ok(None) };
+    let (at, definition) = stored_mark(row)?;
+    Ok(Some(Mark { schedule, at, definition }))
+}
+
+fn stored_mark(row: &PgRow) -> Result<(DateTime<Utc>, String), sqlx::Error> {
+    Ok((row.try_get("mark")?, row.try_get("definition")?))
+}
+
+async fn miss(tx: &mut PgConnection, MissedRun { run, slots, since }: &MissedRun, planner: HolderId) -> Result<u64, LedgerError> {
+    let missed = sqlx::query(MISS)
+        .bind(&run.key.schedule)
+        .bind(run.key.business_date)
+        .bind(&run.key.slot)
+        .bind(run.scheduled_for)
+        .bind(run.covers.map(|(from, _)| from))
+        .bind(run.covers.map(|(_, until)| until))
+        .bind(run.sorted_sources())
+        .bind(&run.note)
+        .bind(i32::try_from(*slots).unwrap_or(i32::MAX))
+        .bind(since)
+        .bind(planner.0)
+        .execute(tx)
+        .await?;
+    Ok(missed.rows_affected())
+}

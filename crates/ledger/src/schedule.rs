@@ -1,0 +1,211 @@
+//! Runs and schedules: what is planned, what is due, what was missed. Needs `operate.rs` for who asks.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use domain::fence::Stamp;
+use domain::ids::{HolderId, RunId};
+use domain::run::RunKey;
+use domain::unit::Unit;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Which batches are due: all up to a day, of some sources or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Business dates on or before this day.
+    pub upto: NaiveDate,
+    /// Only batches of these sources, sorted; `None`: of all.
+    pub sources: Option<Arc<[String]>>,
+}
+
+impl Due {
+    /// Everything up to a day.
+    #[must_use]
+    pub const fn all(upto: NaiveDate) -> Due {
+        Due { upto, sources: None }
+    }
+
+    /// The sources as both engines take them: sorted, or nothing for all.
+    pub(crate) fn listed(&self) -> Option<Vec<String>> {
+        self.sources.as_ref().map(|sources| sources.to_vec())
+    }
+}
+
+/// An occurrence that is to be run: by a schedule, or by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedRun {
+    /// Its key. Two planners that find the same occurrence meet on it.
+    pub key: RunKey,
+    /// When it was due; nothing for a run by hand.
+    pub scheduled_for: Option<DateTime<Utc>>,
+    /// The instants of its business date, half-open.
+    pub covers: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Sources whose batches it settles; `None`: all.
+    pub sources: Option<Vec<String>>,
+    /// How a wall time that does not exist, or exists twice, was dealt with.
+    pub note: Option<String>,
+}
+
+impl PlannedRun {
+    /// A run by hand, of every source.
+    #[must_use]
+    pub const fn by_hand(key: RunKey) -> PlannedRun {
+        PlannedRun { key, scheduled_for: None, covers: None, sources: None, note: None }
+    }
+
+    /// What it makes due.
+    #[must_use]
+    pub fn due(&self) -> Due {
+        Due { upto: self.key.business_date, sources: self.sorted_sources().map(Arc::from) }
+    }
+
+    pub(crate) fn sorted_sources(&self) -> Option<Vec<String>> {
+        let mut sources = self.sources.clone()?;
+        sources.sort_unstable();
+        sources.dedup();
+        Some(sources)
+    }
+}
+
+/// An occurrence, or many of them, that should have been run and was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissedRun {
+    /// The occurrence; the newest, where the row stands for many.
+    pub run: PlannedRun,
+    /// For how many it stands.
+    pub slots: u32,
+    /// When the oldest of them was due.
+    pub since: DateTime<Utc>,
+}
+
+/// How far a schedule is planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// The schedule.
+    pub schedule: String,
+    /// Every occurrence up to here is planned.
+    pub at: DateTime<Utc>,
+    /// The hash of the definition it is planned by.
+    pub definition: String,
+}
+
+/// Every mark, and the time it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marks {
+    /// By the database's clock: the instances' clocks need not agree.
+    pub now: DateTime<Utc>,
+    /// In order of name.
+    pub marks: Vec<Mark>,
+}
+
+/// Moves a mark forward, with everything between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advance {
+    /// The schedule.
+    pub schedule: String,
+    /// The hash of the definition it was planned by.
+    pub definition: String,
+    /// The mark it was planned from.
+    pub from: DateTime<Utc>,
+    /// Where the mark goes.
+    pub to: DateTime<Utc>,
+    /// To be run.
+    pub runs: Vec<PlannedRun>,
+    /// Not run, and kept as such.
+    pub missed: Vec<MissedRun>,
+}
+
+/// The answer to [`Advance`]. Match it without `_`.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advanced {
+    /// It is written.
+    Done {
+        /// Runs that were not open before.
+        opened: u64,
+        /// Rows that say what was missed.
+        missed: u64,
+    },
+    /// Another planner moved the mark: read it again.
+    Behind,
+    /// The schedule is planned by another definition.
+    Refused {
+        /// Its hash.
+        stored: String,
+    },
+}
+
+/// The newest open run of a set of sources, and which units have work for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenRun {
+    /// Its row.
+    pub id: RunId,
+    /// Its key.
+    pub key: RunKey,
+    /// What it makes due.
+    pub due: Due,
+    /// When it was due; nothing for a run by hand.
+    pub scheduled_for: Option<DateTime<Utc>>,
+    /// Whether somebody has seen its end.
+    pub finished: bool,
+    /// Units with batches due.
+    pub units: Vec<Unit>,
+}
+
+/// A run, as its history shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunHistory {
+    /// Its row.
+    pub id: RunId,
+    /// Its key.
+    #[serde(flatten)]
+    pub key: RunKey,
+    /// `open` or `missed`.
+    pub state: String,
+    /// When it was due.
+    pub scheduled_for: Option<DateTime<Utc>>,
+    /// When it was opened, or found missed.
+    pub opened_at: DateTime<Utc>,
+    /// Who opened it.
+    pub opened_by: HolderId,
+    /// When somebody first found nothing due any more.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Batches it has settled, by anyone.
+    pub batches_settled: i64,
+    /// For how many occurrences a missed row stands.
+    pub missed_slots: i32,
+    /// How its wall time was dealt with, if it was special.
+    pub note: Option<String>,
+}
+
+/// Which runs to list, the newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFilter {
+    /// Only those of this schedule.
+    pub schedule: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// The end of one's own job, as the ledger saw it. Match it without `_`.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobEnd {
+    /// It is done for this run, by us.
+    Done,
+    /// Another holder had finished it before.
+    AlreadyDone,
+    /// A newer holder has the job: what we did was, or will be, done by it. Kept as a rejection.
+    Fenced {
+        /// Who.
+        stored: Stamp,
+    },
+}
+
+/// Why a mark must not be moved as asked, if so: the decision that all engines share.
+pub(crate) fn refuse(stored: Option<(DateTime<Utc>, String)>, advance: &Advance) -> Option<Advanced> {
+    match stored {
+        Some((_, definition)) if definition != advance.definition => Some(Advanced::Refused { stored: definition }),
+        Some((mark, _)) if mark == advance.from && advance.to >= mark => None,
+        Some(_) | None => Some(Advanced::Behind),
+    }
+}
