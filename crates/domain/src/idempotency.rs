@@ -8,6 +8,12 @@ pub fn settle_entry_key(batch: BatchId, revision: i32, currency: &str) -> String
     format!("settle:{batch}:{revision}:{currency}")
 }
 
+/// Unique key of the journal entry that takes one currency of one revision of a batch back: a settlement is reversed once.
+#[must_use]
+pub fn reverse_entry_key(batch: BatchId, revision: i32, currency: &str) -> String {
+    format!("reverse:{batch}:{revision}:{currency}")
+}
+
 /// Identity of an item whose provider gives it no id: what it says, and how often the batch has said it before. Two legal
 /// twins (same amount, same text) are two items; the same file read twice gives the same keys.
 #[must_use]

@@ -1,6 +1,6 @@
 //! What can go wrong with a ledger, by what the caller can do about it. Needs `domain::batch`, `domain::ids`.
 
-use domain::batch::IllegalTransition;
+use domain::batch::{BatchEvent, BatchState, IllegalTransition};
 use domain::ids::BatchId;
 use thiserror::Error;
 
@@ -67,7 +67,7 @@ pub enum LedgerError {
     #[error("no batch {0}; `settled batch list` shows those there are")]
     NoSuchBatch(BatchId),
     /// The batch's state does not allow it.
-    #[error("batch {batch}: {source}")]
+    #[error("batch {batch}: {source}{}", way_out(*batch, *source))]
     Illegal {
         /// The batch.
         batch: BatchId,
@@ -81,6 +81,9 @@ pub enum LedgerError {
     /// A file brings a batch that is already there with other content. Nothing was written.
     #[error("{0}")]
     DifferentContent(String),
+    /// A file would replace a batch that somebody is settling at this moment. Nothing was written.
+    #[error("{0}")]
+    BeingSettled(String),
     /// The reader of the file stopped before its end; its own error says why. Nothing was written.
     #[error("the file was not read to its end; nothing was written")]
     ImportAborted,
@@ -93,6 +96,19 @@ pub enum LedgerError {
         #[source]
         source: std::io::Error,
     },
+}
+
+/// What does to a batch what the refused event was meant to do, where there is something.
+fn way_out(batch: BatchId, refused: IllegalTransition) -> String {
+    let IllegalTransition { state, event } = refused;
+    match (state, event) {
+        (BatchState::Settled, BatchEvent::Cancel) => format!("; `settled batch reverse {batch} --reason …` takes it back"),
+        (BatchState::Settling, BatchEvent::Cancel | BatchEvent::Reverse) => "; try again when the run is over".to_owned(),
+        (BatchState::Pending | BatchState::Broken | BatchState::Quarantined, BatchEvent::Reverse) => {
+            format!("; `settled batch cancel {batch} --reason …` withdraws it")
+        }
+        _ => String::new(),
+    }
 }
 
 impl LedgerError {

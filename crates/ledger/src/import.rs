@@ -1,12 +1,16 @@
-//! What an import is given and what it answers. Needs `domain::summary`.
+//! What an import is given and what it answers. Needs `domain::summary`, `correct.rs`, `operate.rs` and
+//! its own folder.
 
+mod sort;
+
+use crate::correct::ReplacedBatch;
+use crate::operate::Operator;
 use chrono::NaiveDate;
 use domain::batch::{BatchEvent, BatchState, IllegalTransition, next};
 use domain::ids::BatchId;
-use domain::money::format_minor;
 use domain::summary::{BatchSummary, FileSummary, StagedItem};
-use domain::totals::Total;
 use serde::Serialize;
+pub use sort::{Changed, Sorted, StoredRevision, StoredTotal, difference, sort};
 use std::collections::BTreeMap;
 
 /// What a reader sends: chunks of lines while it reads, the summary when it has read everything.
@@ -18,8 +22,40 @@ pub enum Staged {
     End(Box<FileSummary>),
 }
 
+/// What is done about a batch of the file that the ledger has with other content. Everything else is the same in both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportMode {
+    /// The file is refused, and told how they differ: what is to become of them is for a person to decide.
+    Add {
+        /// Who imports.
+        imported_by: String,
+    },
+    /// A person has decided: what is there is taken back (see [`crate::correct`]), and the file's is its next revision.
+    Replace {
+        /// Who.
+        operator: Operator,
+    },
+}
+
+impl ImportMode {
+    /// An import that only adds.
+    #[must_use]
+    pub fn add(imported_by: &str) -> ImportMode {
+        ImportMode::Add { imported_by: imported_by.to_owned() }
+    }
+
+    /// Who takes the file in.
+    #[must_use]
+    pub fn imported_by(&self) -> &str {
+        match self {
+            ImportMode::Add { imported_by } => imported_by,
+            ImportMode::Replace { operator } => &operator.name,
+        }
+    }
+}
+
 /// What became of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ImportOutcome {
     /// Its batches, in file order.
     pub batches: Vec<ImportedBatch>,
@@ -29,6 +65,8 @@ pub struct ImportOutcome {
     pub items_duplicate: u64,
     /// What a person should know.
     pub warnings: Vec<String>,
+    /// Revisions that batches of the file have replaced; an import that only adds replaces none.
+    pub replaced: Vec<ReplacedBatch>,
 }
 
 /// What became of one batch of a file.
@@ -38,13 +76,15 @@ pub struct ImportedBatch {
     pub id: BatchId,
     /// Its identity within the source.
     pub external_batch_id: String,
+    /// Which correction of it.
+    pub revision: i32,
     /// The day it is due.
     pub business_date: NaiveDate,
     /// `pending` or `broken`; of one already there, whatever it is now.
     pub state: BatchState,
     /// Its lines.
     pub items: u64,
-    /// Whether it was in the ledger before, with the same content.
+    /// Whether it was in the ledger before, with the same content, live or taken back.
     pub already_there: bool,
     /// Why it is broken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,73 +120,21 @@ pub fn judge(summary: &BatchSummary, duplicates: &[DuplicateLine]) -> Result<(Ba
     Ok((next(BatchState::Received, event)?, (!reasons.is_empty()).then(|| reasons.join("; "))))
 }
 
-/// The totals of a batch as the ledger knows them, to show how a file differs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredTotal {
-    /// ISO code.
-    pub currency: String,
-    /// Lines.
-    pub items: i64,
-    /// Σ gross.
-    pub gross_minor: i64,
-    /// Σ fee.
-    pub fee_minor: i64,
-    /// Σ net.
-    pub net_minor: i64,
-}
-
-/// The sentence for a batch that is already there with other content.
-#[must_use]
-pub fn difference(file: &str, summary: &BatchSummary, id: BatchId, state: BatchState, stored: &[StoredTotal]) -> String {
-    let new: Vec<String> = summary.totals.iter().map(describe_total).collect();
-    let old: Vec<String> = stored.iter().map(describe_stored).collect();
-    format!(
-        "{file}:{}: batch {:?} is already there as batch {id} with other content: the ledger has {}, the file {}; nothing was written. {}",
-        summary.first_line,
-        summary.external_batch_id,
-        list(&old),
-        list(&new),
-        remedy(id, state),
-    )
-}
-
-fn remedy(id: BatchId, state: BatchState) -> String {
-    match next(state, BatchEvent::Cancel) {
-        Ok(_) => format!("If the file corrects it, cancel batch {id} first (`settled batch cancel {id} --reason …`)"),
-        Err(_) => format!("Batch {id} is {state} and stays as it is: ask the source for the correction as a batch of its own"),
-    }
-}
-
-fn list(totals: &[String]) -> String {
-    if totals.is_empty() { "no lines".to_owned() } else { totals.join(" and ") }
-}
-
-fn describe_total(total: &Total) -> String {
-    describe_stored(&StoredTotal {
-        currency: total.currency.code().to_owned(),
-        items: total.items,
-        gross_minor: total.gross_minor,
-        fee_minor: total.fee_minor,
-        net_minor: total.net_minor,
-    })
-}
-
-fn describe_stored(total: &StoredTotal) -> String {
-    let exponent = domain::money::Currency::parse(&total.currency).map_or(0, domain::money::Currency::exponent);
-    let show = |minor: i64| format_minor(i128::from(minor), exponent);
-    let StoredTotal { currency, items, gross_minor, fee_minor, net_minor } = total;
-    format!("{items} lines, gross {}, fee {}, net {} {currency}", show(*gross_minor), show(*fee_minor), show(*net_minor))
-}
-
 /// What was decided of each new batch, by its identity within the source, and how many of its lines are repeated.
 pub type Judged = BTreeMap<String, (ImportedBatch, u64)>;
 
-/// A batch of the file as it went in.
+/// A batch of the file as it went in: its row and revision.
 #[must_use]
-pub fn imported(batch: &BatchSummary, id: BatchId, state: BatchState, break_reason: Option<String>) -> ImportedBatch {
+pub fn imported(
+    batch: &BatchSummary,
+    (id, revision): (BatchId, i32),
+    state: BatchState,
+    break_reason: Option<String>,
+) -> ImportedBatch {
     ImportedBatch {
         id,
         external_batch_id: batch.external_batch_id.clone(),
+        revision,
         business_date: batch.business_date,
         state,
         items: batch.totals.iter().map(|total| total.items.unsigned_abs()).sum(),
@@ -155,20 +143,43 @@ pub fn imported(batch: &BatchSummary, id: BatchId, state: BatchState, break_reas
     }
 }
 
-/// The answer of an import: `live` was there before, `judged` went in.
+/// The answer of an import: `there` was there before, `judged` went in.
 #[must_use]
-pub fn outcome(file: &FileSummary, live: &BTreeMap<String, ImportedBatch>, judged: &Judged) -> ImportOutcome {
+pub fn outcome(
+    file: &FileSummary,
+    there: &BTreeMap<String, ImportedBatch>,
+    judged: &Judged,
+    replaced: Vec<ReplacedBatch>,
+) -> ImportOutcome {
     let mut outcome =
-        ImportOutcome { batches: Vec::new(), items_accepted: 0, items_duplicate: 0, warnings: file.warnings.clone() };
+        ImportOutcome { batches: Vec::new(), items_accepted: 0, items_duplicate: 0, warnings: file.warnings.clone(), replaced };
     for batch in &file.batches {
         if let Some((imported, repeated)) = judged.get(&batch.external_batch_id) {
             outcome.items_accepted += imported.items - repeated;
             outcome.items_duplicate += repeated;
             outcome.batches.push(imported.clone());
-        } else if let Some(there) = live.get(&batch.external_batch_id) {
+        } else if let Some(there) = there.get(&batch.external_batch_id) {
             outcome.items_duplicate += there.items;
             outcome.batches.push(there.clone());
         }
     }
+    outcome.warnings.extend(stays_taken_back(file, &outcome.batches));
     outcome
+}
+
+/// Whoever imports a file expects it to be settled.
+fn stays_taken_back(file: &FileSummary, batches: &[ImportedBatch]) -> Option<String> {
+    let taken_back: Vec<&ImportedBatch> =
+        batches.iter().filter(|batch| batch.already_there && sort::is_taken_back(batch.state)).collect();
+    let first = taken_back.first()?;
+    Some(format!(
+        "{}: {} of its batches were taken back with this very content (the first: {:?}, batch {}, {}) and stay so. Only `settled batch \
+         replace --file {} --profile … --reason …` takes them in once more, in place of what has replaced them",
+        file.name,
+        taken_back.len(),
+        first.external_batch_id,
+        first.id,
+        first.state,
+        file.name,
+    ))
 }

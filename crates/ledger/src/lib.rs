@@ -14,9 +14,12 @@
 //! "Once" comes from the state condition, the unique entry key and the one transaction. "No superseded holder writes" comes from
 //! the fence. Lock order everywhere: unit_fence, batches by id, balance stripes by account.
 //!
+//! What operators take back, and what takes its place, is in [`correct`]: no lease, the state condition and the row lock decide.
+//!
 //! Each engine has its own SQL, in files and functions of the same names ([`postgres`], [`sqlite`]); decisions are shared from
 //! here and from `domain`. `diff postgres/settle.rs sqlite/settle.rs` is the dialect lesson.
 
+pub mod correct;
 mod error;
 pub mod import;
 pub mod job;
@@ -36,7 +39,7 @@ use domain::ids::{BatchId, HolderId, LedgerId, RunId};
 use domain::outcome::SettleOutcome;
 use domain::step::Probe;
 use domain::unit::Unit;
-use import::{ImportOutcome, Staged};
+use import::{ImportMode, ImportOutcome, Staged};
 use job::JobEnd;
 use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status, Waiting};
 use schedule::{Advance, Advanced, Due, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
@@ -139,10 +142,14 @@ pub trait Ledger: Imports + Fences + Settlements + Schedules + Jobs + Operations
 #[async_trait]
 pub trait Imports: Send + Sync {
     /// Takes a file in, all or nothing: lines stream in chunks, then its summary. When the channel closes without a summary
-    /// the reader failed, and nothing is written. Batches that are already there with the same content are skipped.
+    /// the reader failed, and nothing is written. Batches that are already there with the same content are skipped; what is done
+    /// about those that are there with other content is said by `mode`, and done in the transaction that inserts the file's.
     ///
-    /// After it returns `Done`, every batch of the file is in the ledger once, as `pending` or `broken`.
-    async fn import(&self, staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError>;
+    /// After it returned, every batch of the file is in the ledger once: as `pending` or `broken`, or as it was there before.
+    ///
+    /// # Errors
+    /// [`LedgerError::DifferentContent`] where the mode only adds; [`LedgerError::BeingSettled`] where it replaces.
+    async fn import(&self, staged: mpsc::Receiver<Staged>, mode: &ImportMode) -> Result<ImportOutcome, LedgerError>;
 }
 
 /// Who may write.
@@ -323,6 +330,13 @@ pub trait Operations: Send + Sync {
 
     /// Anything before `settled` (and not being settled) → `cancelled`; its item identities are free again.
     async fn cancel_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
+
+    /// `settled` → `reversed`: each of its entries gets one that mirrors it, balances are as before the settlement, and its item
+    /// identities are free again. Of several operators at once one reverses it.
+    ///
+    /// # Errors
+    /// [`LedgerError::Illegal`] for the others, and in any other state.
+    async fn reverse_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;
 
     /// `broken` → `pending`; what is left over will be posted to suspense.
     async fn accept_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError>;

@@ -113,8 +113,32 @@ pub struct BatchDetail {
     pub totals: Vec<TotalRow>,
     /// What it posted.
     pub postings: Vec<PostingRow>,
-    /// What operators decided about it, in order.
+    /// What took that back; nothing where it is not reversed, or posted nothing.
+    pub reversal: Vec<PostingRow>,
+    /// The revision before it.
+    pub replaces: Option<RevisionRow>,
+    /// The revision after it.
+    pub replaced_by: Option<RevisionRow>,
+    /// What operators decided about it, in order: of a reversal, who and why.
     pub decisions: Vec<DecisionRow>,
+}
+
+/// Another revision of the same batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RevisionRow {
+    /// Its row.
+    pub id: BatchId,
+    /// Its revision.
+    pub revision: i32,
+    /// Its state.
+    pub state: BatchState,
+}
+
+/// Puts the neighbours of `revision` in their places: the one before, the one after.
+#[must_use]
+pub fn neighbours(revision: i32, neighbours: Vec<RevisionRow>) -> (Option<RevisionRow>, Option<RevisionRow>) {
+    let (before, after): (Vec<_>, Vec<_>) = neighbours.into_iter().partition(|other| other.revision < revision);
+    (before.into_iter().next(), after.into_iter().next())
 }
 
 /// A line of the audit log.

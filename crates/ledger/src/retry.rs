@@ -1,7 +1,7 @@
 //! Repeats a whole transaction that the database gave up for its own reasons, with the same keys. Needs `error.rs`.
 
 use crate::LedgerError;
-use backon::{ExponentialBuilder, Retryable};
+use backon::{ExponentialBuilder, Retryable, RetryableWithContext};
 use std::time::Duration;
 
 /// Runs `transaction` again while it is contended, a few times with growing, jittered pauses. Only for transactions that are
@@ -13,10 +13,24 @@ pub async fn transaction<T, F>(transaction: impl FnMut() -> F) -> Result<T, Ledg
 where
     F: Future<Output = Result<T, LedgerError>>,
 {
-    let pauses = ExponentialBuilder::default()
+    transaction.retry(pauses()).when(LedgerError::is_contention).await
+}
+
+/// As [`transaction`], on one connection that is handed from try to try: for what was prepared in its session.
+///
+/// # Errors
+/// Its last error, with the connection.
+pub async fn transaction_on<C, T, F>(connection: C, transaction: impl FnMut(C) -> F) -> (C, Result<T, LedgerError>)
+where
+    F: Future<Output = (C, Result<T, LedgerError>)>,
+{
+    transaction.retry(pauses()).context(connection).when(LedgerError::is_contention).await
+}
+
+fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(5))
         .with_max_delay(Duration::from_millis(200))
         .with_max_times(4)
-        .with_jitter();
-    transaction.retry(pauses).when(LedgerError::is_contention).await
+        .with_jitter()
 }

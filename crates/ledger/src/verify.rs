@@ -4,6 +4,10 @@
 //! words, and share no code with what settles: an oracle that calls the code it judges would agree with its mistakes.
 //! The queries are plain enough for every engine; only the check of triggers has to ask each engine in its own way.
 
+mod reversals;
+
+pub use reversals::{Decision, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal, ReversedAmount, with_amounts};
+
 use domain::batch::BatchState;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +23,8 @@ pub struct VerifyReport {
     pub journal_entries: u64,
     /// Debits and credits by currency.
     pub totals: Vec<CurrencyTotal>,
+    /// Every batch that was settled and is reversed, in order of id.
+    pub reversals: Vec<Reversal>,
     /// Every check, in the order of [`CHECKS`].
     pub checks: Vec<Check>,
 }
@@ -75,7 +81,11 @@ pub const CHECKS: [Invariant; 14] = [
         "within a unit no entry was written under a lower fence than one before it, or by two holders under one",
         Some(FENCE_MONOTONE),
     ),
-    ("reversal_exact", "every reversal mirrors its entry", Some(REVERSAL_EXACT)),
+    (
+        "reversal_exact",
+        "every reversal mirrors its entry, and every reversed batch was reversed once by an operator who said why",
+        Some(REVERSAL_EXACT),
+    ),
     ("payout_equals_postings", "every payout is booked as far as it went, and no further", Some(PAYOUT_EQUALS_POSTINGS)),
     ("append_only_triggers", "the append-only tables refuse changes", None),
     ("totals_bound", "stored totals are those of the lines, and what the source declared binds", Some(TOTALS_BOUND)),
@@ -221,15 +231,24 @@ const FENCE_MONOTONE: &str = "WITH step AS (
         FROM step s JOIN unit_fence u ON u.unit = s.unit AND u.generation = s.g AND u.token = s.t WHERE s.h <> u.holder) d
     LIMIT 6";
 
+/// What is taken back without a word is as wrong as what is taken back by another amount.
 const REVERSAL_EXACT: &str = "WITH both_sides AS (
         SELECT r.id, r.entry_key, p.account_id, p.side, p.amount_minor AS amount
         FROM journal_entry r JOIN posting p ON p.entry_id = r.id WHERE r.reverses_entry_id IS NOT NULL
         UNION ALL
         SELECT r.id, r.entry_key, p.account_id, CASE WHEN p.side = 'D' THEN 'C' ELSE 'D' END, -p.amount_minor
         FROM journal_entry r JOIN posting p ON p.entry_id = r.reverses_entry_id
+    ), said AS (
+        SELECT subject, count(*) AS times FROM audit_log WHERE action = 'batch reverse' GROUP BY subject
     )
-    SELECT concat('reversal ', entry_key, ' account ', account_id, ' ', side, ': off by ', sum(amount)) AS detail
-    FROM both_sides GROUP BY id, entry_key, account_id, side HAVING sum(amount) <> 0 ORDER BY id, account_id, side LIMIT 6";
+    SELECT detail FROM (
+        SELECT concat('reversal ', entry_key, ' account ', account_id, ' ', side, ': off by ', sum(amount)) AS detail
+        FROM both_sides GROUP BY id, entry_key, account_id, side HAVING sum(amount) <> 0
+        UNION ALL
+        SELECT concat('batch ', b.id, ' is ', b.state, ', and the audit log has it reversed ', coalesce(s.times, 0), ' times')
+        FROM settlement_batch b LEFT JOIN said s ON s.subject = CAST(b.id AS CHAR(20))
+        WHERE coalesce(s.times, 0) <> CASE WHEN b.state = 'reversed' THEN 1 ELSE 0 END) d
+    LIMIT 6";
 
 /// One step is one entry with one posting on each side. What is returned was paid: the bank has it again, and the merchant is owed it.
 const PAYOUT_EQUALS_POSTINGS: &str = "WITH step AS (

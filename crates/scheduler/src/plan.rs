@@ -84,7 +84,7 @@ fn run(definition: &Definition, occurrence: Occurrence, mark: DateTime<Utc>) -> 
         scheduled_for: Some(due.at),
         // a day that clocks left out covers nothing
         covers: (covers.from < covers.until).then_some((covers.from, covers.until)),
-        sources: definition.sources().map(<[String]>::to_vec),
+        sources: definition.sources().map(<[String]>::to_vec).into(),
         note: due.note(definition.zone()),
     }
 }

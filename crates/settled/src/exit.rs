@@ -88,6 +88,7 @@ fn ledger_code(error: &LedgerError) -> u8 {
         | LedgerError::Database(_)
         | LedgerError::Illegal { .. }
         | LedgerError::NotAcceptable(..)
+        | LedgerError::BeingSettled(_)
         | LedgerError::ImportAborted
         | LedgerError::Io { .. } => FAILED,
     }

@@ -70,7 +70,7 @@ fn of_schedule(definition: &Definition, date: NaiveDate, now: DateTime<Utc>) -> 
         Some(occurrence) => planned(definition, occurrence),
         None => {
             let key = RunKey { schedule: definition.name().to_owned(), business_date: date, slot: "-".to_owned() };
-            PlannedRun { sources: definition.sources().map(<[String]>::to_vec), ..PlannedRun::by_hand(key) }
+            PlannedRun { sources: definition.sources().map(<[String]>::to_vec).into(), ..PlannedRun::by_hand(key) }
         }
     }
 }

@@ -63,6 +63,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("M14", "a batch is done when every currency of it is: one that does not foot holds up the others"),
     ("M16", "business dates are half-open intervals that abut, and are kept in the run's row"),
     ("M17", "tomorrow's file with the same batch numbers is another file"),
+    ("M18", "a corrected file replaces a broken, a cancelled and a settled batch"),
     ("M19", "fees above the gross, zero rows, merchants at net zero"),
     ("M20", "append-only tables refuse UPDATE, DELETE, REPLACE, TRUNCATE and cascades"),
 ];

@@ -3,11 +3,13 @@
 //! No shared lock is held while a file streams, however long that takes. The set-based part of two imports takes turns
 //! (an advisory lock), so that two instances that are given the same file do not meet half-way.
 
-use super::PostgresLedger;
+use super::operate::parse_state;
+use super::{PostgresLedger, correct};
 use crate::import::{
-    DuplicateLine, ImportOutcome, ImportedBatch, Judged, Staged, StoredTotal, difference, imported, judge, outcome,
+    DuplicateLine, ImportMode, ImportOutcome, ImportedBatch, Judged, Staged, StoredRevision, StoredTotal, imported, judge,
+    outcome, sort,
 };
-use crate::{Imports, LedgerError};
+use crate::{Imports, LedgerError, retry};
 use async_trait::async_trait;
 use domain::ids::BatchId;
 use domain::journal::Role;
@@ -27,16 +29,13 @@ const COPY: &str = "COPY staged_item FROM STDIN";
 /// The planner knows nothing of a table that was just filled.
 const ANALYZE_STAGING: &str = "ANALYZE staged_item";
 /// Those of now: another instance may have adopted another configuration since this one started. Shared, so that it waits until
-/// the batches are in, and cuts them anew with all the others.
+/// the batches are in, and cuts them anew with all the others. Before any batch is locked, as an adoption does it.
 const PARTITIONS: &str = "SELECT partitions FROM ledger_meta FOR SHARE";
-/// The set-based part may take its time, but a client that is frozen in it must not hold up every other import.
-const END_IF_FROZEN: &str = "SET LOCAL idle_in_transaction_session_timeout = '30s'";
-pub(super) const TAKE_TURNS: &str = "SELECT pg_advisory_xact_lock(hashtext('settled import'))";
 
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
-const LIVE: &str = "SELECT external_batch_id, id, digest, state, items, break_reason FROM settlement_batch
-    WHERE source = $1 AND external_batch_id = ANY($2) AND state NOT IN ('cancelled', 'reversed')";
+const STORED: &str = "SELECT external_batch_id, revision, id, digest, business_date, state, items, break_reason
+    FROM settlement_batch WHERE source = $1 AND external_batch_id = ANY($2) ORDER BY revision";
 const STORED_TOTALS: &str =
     "SELECT currency, items, gross_minor, fee_minor, net_minor FROM batch_total WHERE batch_id = $1 ORDER BY currency";
 
@@ -55,7 +54,7 @@ const INSERT_BATCHES: &str =
         $2, n.first_line, n.digest, n.business_date, n.fee_mode, n.unit, 'received', n.items
     FROM unnest($3::text[], $4::bigint[], $5::bytea[], $6::date[], $7::text[], $8::integer[], $9::bigint[])
         WITH ORDINALITY AS n (external_batch_id, first_line, digest, business_date, fee_mode, unit, items, ordinal)
-    ORDER BY n.ordinal RETURNING external_batch_id, id";
+    ORDER BY n.ordinal RETURNING external_batch_id, id, revision";
 const INSERT_TOTALS: &str = "INSERT INTO batch_total (batch_id, currency, items, debit_minor, credit_minor, gross_minor, fee_minor, net_minor,
         remittance_minor, declared_remittance_minor, rounding_minor, difference_minor, declared_items, declared_debit_minor,
         declared_credit_minor, declared_gross_minor, declared_fee_minor, declared_net_minor, tolerance_minor)
@@ -86,13 +85,18 @@ const JUDGE: &str = "UPDATE settlement_batch b SET state = n.state, break_reason
 
 #[async_trait]
 impl Imports for PostgresLedger {
-    async fn import(&self, mut staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
+    async fn import(&self, mut staged: mpsc::Receiver<Staged>, mode: &ImportMode) -> Result<ImportOutcome, LedgerError> {
         // A connection of its own: the staging table lives and dies with it.
         let mut connection = PgConnection::connect_with(&self.options).await?;
         let file = stage(&mut connection, &mut staged).await?;
-        let outcome = take_in(&mut connection, &file, imported_by).await?;
+        // What is staged stays: a deadlock with workers, over the rows of batches that are replaced, is not the operator's business.
+        let (connection, taken) = retry::transaction_on(connection, async |mut connection| {
+            let taken = take_in(&mut connection, &file, mode).await;
+            (connection, taken)
+        })
+        .await;
         connection.close().await?;
-        Ok(outcome)
+        taken
     }
 }
 
@@ -145,10 +149,11 @@ fn copy_escaped(out: &mut String, field: &str) {
     }
 }
 
-/// Batches of the file that are new: their index in the file and their row.
+/// Batches of the file that are new: their index in the file, their row, and which revision they are.
 struct New<'a> {
     batches: Vec<(i32, &'a BatchSummary)>,
     ids: Vec<i64>,
+    revisions: Vec<i32>,
 }
 
 impl New<'_> {
@@ -157,31 +162,55 @@ impl New<'_> {
     }
 }
 
-async fn take_in(connection: &mut PgConnection, file: &FileSummary, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
+async fn take_in(connection: &mut PgConnection, file: &FileSummary, mode: &ImportMode) -> Result<ImportOutcome, LedgerError> {
     let mut tx = connection.begin().await?;
-    sqlx::query(END_IF_FROZEN).execute(&mut *tx).await?;
-    sqlx::query(TAKE_TURNS).execute(&mut *tx).await?;
-    let live = live(&mut tx, file).await?;
-    let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
-    let batches = (0..).zip(&file.batches).filter(is_new).collect();
-    let mut new = New { batches, ids: Vec::new() };
+    correct::take_turn(&mut tx).await?;
+    let partitions: i32 = sqlx::query_scalar(PARTITIONS).fetch_one(&mut *tx).await?;
+    let sorted = sort(file, stored(&mut tx, file).await?, mode);
+    correct::make_room(&mut tx, file, &sorted.changed, mode).await?;
+    let mut new = New { batches: sorted.new, ids: Vec::new(), revisions: Vec::new() };
     let judged = if new.batches.is_empty() {
         BTreeMap::new()
     } else {
-        let file_id = insert_file(&mut tx, file, imported_by).await?;
+        let file_id = insert_file(&mut tx, file, mode.imported_by()).await?;
         insert_accounts(&mut tx, &new).await?;
-        insert_batches(&mut tx, &mut new, file, file_id).await?;
+        insert_batches(&mut tx, &mut new, file, (file_id, partitions)).await?;
         insert_totals(&mut tx, &new).await?;
         insert_items(&mut tx, &new, &file.source).await?;
         judge_batches(&mut tx, &new, &file.source).await?
     };
+    let replaced = correct::replaced(&mut tx, &new.ids, mode).await?;
     tx.commit().await?;
-    Ok(outcome(file, &live, &judged))
+    Ok(outcome(file, &sorted.there, &judged, replaced))
 }
 
-async fn insert_batches(tx: &mut PgConnection, new: &mut New<'_>, file: &FileSummary, file_id: i64) -> Result<(), LedgerError> {
+/// The revisions that the ledger has of the batches of a file.
+async fn stored(tx: &mut PgConnection, file: &FileSummary) -> Result<Vec<StoredRevision>, LedgerError> {
+    let names: Vec<&str> = file.batches.iter().map(|batch| batch.external_batch_id.as_str()).collect();
+    let rows = sqlx::query(STORED).bind(&file.source).bind(&names).fetch_all(&mut *tx).await?;
+    let read = |row: &sqlx::postgres::PgRow| -> Result<StoredRevision, LedgerError> {
+        let batch = ImportedBatch {
+            id: BatchId(row.try_get("id")?),
+            external_batch_id: row.try_get("external_batch_id")?,
+            revision: row.try_get("revision")?,
+            business_date: row.try_get("business_date")?,
+            state: parse_state(row.try_get("state")?)?,
+            items: row.try_get::<i64, _>("items")?.unsigned_abs(),
+            already_there: true,
+            break_reason: row.try_get("break_reason")?,
+        };
+        Ok(StoredRevision { batch, digest: row.try_get("digest")? })
+    };
+    rows.iter().map(read).collect()
+}
+
+async fn insert_batches(
+    tx: &mut PgConnection,
+    new: &mut New<'_>,
+    file: &FileSummary,
+    (file_id, partitions): (i64, i32),
+) -> Result<(), LedgerError> {
     let column = |of: &dyn Fn(&BatchSummary) -> i64| new.batches.iter().map(|(_, batch)| of(batch)).collect::<Vec<i64>>();
-    let partitions: i32 = sqlx::query_scalar(PARTITIONS).fetch_one(&mut *tx).await?;
     let unit = |batch: &BatchSummary| Unit::of_batch(&file.source, &batch.external_batch_id, partitions).0;
     let rows = sqlx::query(INSERT_BATCHES)
         .bind(&file.source)
@@ -195,43 +224,15 @@ async fn insert_batches(tx: &mut PgConnection, new: &mut New<'_>, file: &FileSum
         .bind(column(&|batch| batch.totals.iter().map(|total| total.items).sum()))
         .fetch_all(tx)
         .await?;
-    let ids: BTreeMap<String, i64> =
-        rows.iter().map(|row| Ok((row.try_get("external_batch_id")?, row.try_get("id")?))).collect::<Result<_, sqlx::Error>>()?;
-    new.ids = new.batches.iter().map(|(_, batch)| ids[&batch.external_batch_id]).collect();
+    let rows: BTreeMap<String, (i64, i32)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get("external_batch_id")?, (row.try_get("id")?, row.try_get("revision")?))))
+        .collect::<Result<_, sqlx::Error>>()?;
+    (new.ids, new.revisions) = new.batches.iter().map(|(_, batch)| rows[&batch.external_batch_id]).unzip();
     Ok(())
 }
 
-async fn live(tx: &mut PgConnection, file: &FileSummary) -> Result<BTreeMap<String, ImportedBatch>, LedgerError> {
-    let names: Vec<&str> = file.batches.iter().map(|batch| batch.external_batch_id.as_str()).collect();
-    let rows = sqlx::query(LIVE).bind(&file.source).bind(&names).fetch_all(&mut *tx).await?;
-    let by_name: BTreeMap<&str, &BatchSummary> =
-        file.batches.iter().map(|batch| (batch.external_batch_id.as_str(), batch)).collect();
-    let mut live = BTreeMap::new();
-    for row in rows {
-        let (name, digest, state): (String, Vec<u8>, String) =
-            (row.try_get("external_batch_id")?, row.try_get("digest")?, row.try_get("state")?);
-        let id = BatchId(row.try_get("id")?);
-        let state = state.parse().map_err(|e: domain::batch::UnknownState| LedgerError::Schema(e.to_string()))?;
-        let Some(batch) = by_name.get(name.as_str()) else { continue };
-        if batch.digest != digest.as_slice() {
-            let stored = stored_totals(tx, id).await?;
-            return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, state, &stored)));
-        }
-        let imported = ImportedBatch {
-            id,
-            external_batch_id: name.clone(),
-            business_date: batch.business_date,
-            state,
-            items: u64::try_from(row.try_get::<i64, _>("items")?).unwrap_or(0),
-            already_there: true,
-            break_reason: row.try_get("break_reason")?,
-        };
-        live.insert(name, imported);
-    }
-    Ok(live)
-}
-
-async fn stored_totals(tx: &mut PgConnection, id: BatchId) -> Result<Vec<StoredTotal>, LedgerError> {
+pub(super) async fn stored_totals(tx: &mut PgConnection, id: BatchId) -> Result<Vec<StoredTotal>, LedgerError> {
     let rows = sqlx::query(STORED_TOTALS).bind(id.0).fetch_all(tx).await?;
     let read = |row: &sqlx::postgres::PgRow| -> Result<StoredTotal, sqlx::Error> {
         Ok(StoredTotal {
@@ -311,12 +312,12 @@ async fn insert_items(tx: &mut PgConnection, new: &New<'_>, source: &str) -> Res
 async fn judge_batches(tx: &mut PgConnection, new: &New<'_>, source: &str) -> Result<Judged, LedgerError> {
     let duplicates = duplicates(tx, new, source).await?;
     let (mut states, mut reasons, mut judged) = (Vec::new(), Vec::new(), Judged::new());
-    for ((index, batch), id) in new.batches.iter().zip(&new.ids) {
+    for (((index, batch), id), revision) in new.batches.iter().zip(&new.ids).zip(&new.revisions) {
         let repeated = duplicates.get(index).map_or(&[][..], Vec::as_slice);
         let (state, reason) = judge(batch, repeated).map_err(|source| LedgerError::Illegal { batch: BatchId(*id), source })?;
         states.push(state.as_str());
         reasons.push(reason.clone());
-        let imported = imported(batch, BatchId(*id), state, reason);
+        let imported = imported(batch, (BatchId(*id), *revision), state, reason);
         judged.insert(batch.external_batch_id.clone(), (imported, repeated.len() as u64));
     }
     sqlx::query(JUDGE).bind(&new.ids).bind(&states).bind(&reasons).execute(tx).await?;

@@ -3,6 +3,7 @@
 //! READ COMMITTED throughout: a statement that waited for a row lock sees the row as it is now, which is what the fence needs.
 
 mod claim;
+mod correct;
 mod fence;
 mod import;
 mod job;

@@ -2,8 +2,13 @@
 
 use super::PostgresLedger;
 use crate::LedgerError;
-use crate::verify::{APPEND_ONLY, CHECKS, Check, CurrencyTotal, ENTRIES, STATES, TOTALS, VerifyReport, check, parse_sum};
+use crate::verify::{
+    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal,
+    ReversedAmount, STATES, TOTALS, VerifyReport, check, parse_sum, with_amounts,
+};
 use domain::batch::UnknownState;
+use domain::ids::BatchId;
+use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use std::collections::BTreeMap;
 
@@ -44,7 +49,7 @@ async fn heading(tx: &mut PgConnection, checks: Vec<Check>) -> Result<VerifyRepo
     }
     let journal_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *tx).await?;
     let mut totals = Vec::new();
-    for row in sqlx::query(TOTALS).fetch_all(tx).await? {
+    for row in sqlx::query(TOTALS).fetch_all(&mut *tx).await? {
         totals.push(CurrencyTotal {
             currency: row.try_get("currency")?,
             debits_minor: parse_sum(row.try_get("debits")?)?,
@@ -52,5 +57,35 @@ async fn heading(tx: &mut PgConnection, checks: Vec<Check>) -> Result<VerifyRepo
         });
     }
     let ok = checks.iter().all(|check| check.ok);
-    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, checks })
+    let reversals = reversals(tx).await?;
+    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, reversals, checks })
+}
+
+async fn reversals(tx: &mut PgConnection) -> Result<Vec<Reversal>, LedgerError> {
+    let rows = sqlx::query(REVERSALS).fetch_all(&mut *tx).await?;
+    let reversals = rows.iter().map(reversal).collect::<Result<_, _>>()?;
+    let mut amounts = Vec::new();
+    for row in sqlx::query(REVERSED_AMOUNTS).fetch_all(tx).await? {
+        let debits_minor = parse_sum(row.try_get("debits")?)?;
+        amounts.push((BatchId(row.try_get("batch_id")?), ReversedAmount { currency: row.try_get("currency")?, debits_minor }));
+    }
+    Ok(with_amounts(reversals, amounts))
+}
+
+fn reversal(row: &PgRow) -> Result<Reversal, sqlx::Error> {
+    let decision = match row.try_get("at")? {
+        Some(reversed_at) => Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? }),
+        None => None,
+    };
+    let next: Option<i64> = row.try_get("next_id")?;
+    let replacement = |id| Ok::<_, sqlx::Error>(Replacement { batch: BatchId(id), revision: row.try_get("next_revision")? });
+    Ok(Reversal {
+        batch: BatchId(row.try_get("id")?),
+        source: row.try_get("source")?,
+        external_batch_id: row.try_get("external_batch_id")?,
+        revision: row.try_get("revision")?,
+        amounts: Vec::new(),
+        decision,
+        replaced_by: next.map(replacement).transpose()?,
+    })
 }

@@ -3,9 +3,11 @@
 //! No lock on the ledger's file is held while a file streams, however long that takes: a temporary table lives in a file of its
 //! own, which SQLite deletes. Imports take turns like every other writer.
 
-use super::{BEGIN, SqliteLedger, WriteTx, json};
+use super::operate::parse_state;
+use super::{BEGIN, SqliteLedger, WriteTx, correct, json};
 use crate::import::{
-    DuplicateLine, ImportOutcome, ImportedBatch, Judged, Staged, StoredTotal, difference, imported, judge, outcome,
+    DuplicateLine, ImportMode, ImportOutcome, ImportedBatch, Judged, Staged, StoredRevision, StoredTotal, imported, judge,
+    outcome, sort,
 };
 use crate::{Imports, LedgerError};
 use async_trait::async_trait;
@@ -39,8 +41,8 @@ const CACHE_KIB: u32 = 32_768;
 const PARTITIONS: &str = "SELECT partitions FROM ledger_meta";
 const INSERT_FILE: &str = "INSERT INTO import_file (sha256, name, profile, source, bytes, batches, items, imported_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
-const LIVE: &str = "SELECT external_batch_id, id, digest, state, items, break_reason FROM settlement_batch
-    WHERE source = $1 AND external_batch_id IN (SELECT value FROM json_each($2)) AND state NOT IN ('cancelled', 'reversed')";
+const STORED: &str = "SELECT external_batch_id, revision, id, digest, business_date, state, items, break_reason
+    FROM settlement_batch WHERE source = $1 AND external_batch_id IN (SELECT value FROM json_each($2)) ORDER BY revision";
 const STORED_TOTALS: &str =
     "SELECT currency, items, gross_minor, fee_minor, net_minor FROM batch_total WHERE batch_id = $1 ORDER BY currency";
 
@@ -56,7 +58,7 @@ const INSERT_BATCHES: &str =
     SELECT $1, n.value ->> 0, 1 + coalesce((SELECT max(revision) FROM settlement_batch b
             WHERE b.source = $1 AND b.external_batch_id = n.value ->> 0), 0),
         $2, n.value ->> 1, unhex(n.value ->> 2), n.value ->> 3, n.value ->> 4, n.value ->> 5, 'received', n.value ->> 6
-    FROM json_each($3) n ORDER BY n.key RETURNING external_batch_id, id";
+    FROM json_each($3) n ORDER BY n.key RETURNING external_batch_id, id, revision";
 const INSERT_TOTAL: &str =
     "INSERT INTO batch_total (batch_id, currency, items, debit_minor, credit_minor, gross_minor, fee_minor, net_minor,
         remittance_minor, declared_remittance_minor, rounding_minor, difference_minor, declared_items, declared_debit_minor,
@@ -82,14 +84,14 @@ const JUDGE: &str = "UPDATE settlement_batch SET state = n.value ->> 1, break_re
 
 #[async_trait]
 impl Imports for SqliteLedger {
-    async fn import(&self, mut staged: mpsc::Receiver<Staged>, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
+    async fn import(&self, mut staged: mpsc::Receiver<Staged>, mode: &ImportMode) -> Result<ImportOutcome, LedgerError> {
         // A connection of its own: the staging tables live and die with it.
         let mut connection =
             SqliteConnection::connect_with(&self.options.clone().pragma("cache_size", format!("-{CACHE_KIB}"))).await?;
         let file = stage(&mut connection, &mut staged).await?;
         let gate = self.gate.enter().await?;
         let mut tx = WriteTx { tx: connection.begin_with(BEGIN).await?, gate };
-        let taken = take_in(&mut tx, &file, imported_by).await;
+        let taken = take_in(&mut tx, &file, mode).await;
         match &taken {
             Ok(_) => tx.commit().await?,
             Err(_) => tx.rollback().await?,
@@ -127,61 +129,52 @@ fn line(staged: &StagedItem) -> Line<'_> {
     (*batch, item.line_no, kind, &item.merchant, currency, gross, fee, residual, &item.dedupe_key)
 }
 
-/// Batches of the file that are new: their index in the file and their row.
+/// Batches of the file that are new: their index in the file, their row, and which revision they are.
 struct New<'a> {
     batches: Vec<(i32, &'a BatchSummary)>,
     ids: Vec<i64>,
+    revisions: Vec<i32>,
 }
 
-async fn take_in(tx: &mut SqliteConnection, file: &FileSummary, imported_by: &str) -> Result<ImportOutcome, LedgerError> {
-    let live = live(tx, file).await?;
-    let is_new = |(_, batch): &(i32, &BatchSummary)| !live.contains_key(&batch.external_batch_id);
-    let batches = (0..).zip(&file.batches).filter(is_new).collect();
-    let mut new = New { batches, ids: Vec::new() };
+async fn take_in(tx: &mut SqliteConnection, file: &FileSummary, mode: &ImportMode) -> Result<ImportOutcome, LedgerError> {
+    let sorted = sort(file, stored(tx, file).await?, mode);
+    correct::make_room(tx, file, &sorted.changed, mode).await?;
+    let mut new = New { batches: sorted.new, ids: Vec::new(), revisions: Vec::new() };
     let judged = if new.batches.is_empty() {
         BTreeMap::new()
     } else {
-        let file_id = insert_file(tx, file, imported_by).await?;
+        let file_id = insert_file(tx, file, mode.imported_by()).await?;
         insert_batches(tx, &mut new, file, file_id).await?;
         insert_accounts(tx).await?;
         insert_totals(tx, &new).await?;
         let repeated = insert_items(tx, &file.source).await?;
         judge_batches(tx, &new, &file.source, repeated).await?
     };
-    Ok(outcome(file, &live, &judged))
+    let replaced = correct::replaced(tx, &new.ids, mode).await?;
+    Ok(outcome(file, &sorted.there, &judged, replaced))
 }
 
-async fn live(tx: &mut SqliteConnection, file: &FileSummary) -> Result<BTreeMap<String, ImportedBatch>, LedgerError> {
+/// The revisions that the ledger has of the batches of a file.
+async fn stored(tx: &mut SqliteConnection, file: &FileSummary) -> Result<Vec<StoredRevision>, LedgerError> {
     let names: Vec<&str> = file.batches.iter().map(|batch| batch.external_batch_id.as_str()).collect();
-    let rows = sqlx::query(LIVE).bind(&file.source).bind(json(&names)).fetch_all(&mut *tx).await?;
-    let by_name: BTreeMap<&str, &BatchSummary> =
-        file.batches.iter().map(|batch| (batch.external_batch_id.as_str(), batch)).collect();
-    let mut live = BTreeMap::new();
-    for row in rows {
-        let (name, digest, state): (String, Vec<u8>, String) =
-            (row.try_get("external_batch_id")?, row.try_get("digest")?, row.try_get("state")?);
-        let id = BatchId(row.try_get("id")?);
-        let state = state.parse().map_err(|e: domain::batch::UnknownState| LedgerError::Schema(e.to_string()))?;
-        let Some(batch) = by_name.get(name.as_str()) else { continue };
-        if batch.digest != digest.as_slice() {
-            let stored = stored_totals(tx, id).await?;
-            return Err(LedgerError::DifferentContent(difference(&file.name, batch, id, state, &stored)));
-        }
-        let imported = ImportedBatch {
-            id,
-            external_batch_id: name.clone(),
-            business_date: batch.business_date,
-            state,
-            items: u64::try_from(row.try_get::<i64, _>("items")?).unwrap_or(0),
+    let rows = sqlx::query(STORED).bind(&file.source).bind(json(&names)).fetch_all(&mut *tx).await?;
+    let read = |row: &SqliteRow| -> Result<StoredRevision, LedgerError> {
+        let batch = ImportedBatch {
+            id: BatchId(row.try_get("id")?),
+            external_batch_id: row.try_get("external_batch_id")?,
+            revision: row.try_get("revision")?,
+            business_date: row.try_get("business_date")?,
+            state: parse_state(row.try_get("state")?)?,
+            items: row.try_get::<i64, _>("items")?.unsigned_abs(),
             already_there: true,
             break_reason: row.try_get("break_reason")?,
         };
-        live.insert(name, imported);
-    }
-    Ok(live)
+        Ok(StoredRevision { batch, digest: row.try_get("digest")? })
+    };
+    rows.iter().map(read).collect()
 }
 
-async fn stored_totals(tx: &mut SqliteConnection, id: BatchId) -> Result<Vec<StoredTotal>, LedgerError> {
+pub(super) async fn stored_totals(tx: &mut SqliteConnection, id: BatchId) -> Result<Vec<StoredTotal>, LedgerError> {
     let rows = sqlx::query(STORED_TOTALS).bind(id.0).fetch_all(tx).await?;
     let read = |row: &SqliteRow| -> Result<StoredTotal, sqlx::Error> {
         Ok(StoredTotal {
@@ -225,9 +218,11 @@ async fn insert_batches(
     };
     let batches: Vec<_> = new.batches.iter().map(row).collect();
     let rows = sqlx::query(INSERT_BATCHES).bind(&file.source).bind(file_id).bind(json(&batches)).fetch_all(&mut *tx).await?;
-    let ids: BTreeMap<String, i64> =
-        rows.iter().map(|row| Ok((row.try_get("external_batch_id")?, row.try_get("id")?))).collect::<Result<_, sqlx::Error>>()?;
-    new.ids = new.batches.iter().map(|(_, batch)| ids[&batch.external_batch_id]).collect();
+    let rows: BTreeMap<String, (i64, i32)> = rows
+        .iter()
+        .map(|row| Ok((row.try_get("external_batch_id")?, (row.try_get("id")?, row.try_get("revision")?))))
+        .collect::<Result<_, sqlx::Error>>()?;
+    (new.ids, new.revisions) = new.batches.iter().map(|(_, batch)| rows[&batch.external_batch_id]).unzip();
     let indexed: Vec<(i32, i64)> = new.batches.iter().zip(&new.ids).map(|((index, _), id)| (*index, *id)).collect();
     sqlx::query(INSERT_NEW).bind(json(&indexed)).execute(tx).await?;
     Ok(())
@@ -289,11 +284,11 @@ async fn insert_items(tx: &mut SqliteConnection, source: &str) -> Result<bool, L
 async fn judge_batches(tx: &mut SqliteConnection, new: &New<'_>, source: &str, repeated: bool) -> Result<Judged, LedgerError> {
     let duplicates = if repeated { duplicates(tx, source).await? } else { BTreeMap::new() };
     let (mut verdicts, mut judged) = (Vec::new(), Judged::new());
-    for ((index, batch), id) in new.batches.iter().zip(&new.ids) {
+    for (((index, batch), id), revision) in new.batches.iter().zip(&new.ids).zip(&new.revisions) {
         let repeated = duplicates.get(index).map_or(&[][..], Vec::as_slice);
         let (state, reason) = judge(batch, repeated).map_err(|source| LedgerError::Illegal { batch: BatchId(*id), source })?;
         verdicts.push((*id, state.as_str(), reason.clone()));
-        let imported = imported(batch, BatchId(*id), state, reason);
+        let imported = imported(batch, (BatchId(*id), *revision), state, reason);
         judged.insert(batch.external_batch_id.clone(), (imported, repeated.len() as u64));
     }
     sqlx::query(JUDGE).bind(json(&verdicts)).execute(tx).await?;

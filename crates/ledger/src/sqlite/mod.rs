@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod cancel;
 mod claim;
+mod correct;
 mod fence;
 mod gate;
 mod import;

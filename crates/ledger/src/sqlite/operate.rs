@@ -1,7 +1,10 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
 use super::{INSERT_UNITS, SqliteLedger, json, listed, stamp};
-use crate::operate::{BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RunRow, Status, TotalRow, Waiting};
+use crate::operate::{
+    BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RevisionRow, RunRow, Status, TotalRow, Waiting,
+    neighbours,
+};
 use crate::schedule::Due;
 use crate::verify::VerifyReport;
 use crate::{Guard, LedgerError, Operations};
@@ -39,16 +42,20 @@ const DECISIONS: &str =
     "SELECT at, operator, action, reason FROM audit_log WHERE subject = $1 AND action LIKE 'batch %' ORDER BY id";
 const POSTINGS: &str = "SELECT e.entry_key, a.code AS account, a.currency, p.side, p.amount_minor
     FROM journal_entry e JOIN posting p ON p.entry_id = e.id JOIN account a ON a.id = p.account_id
-    WHERE e.batch_id = $1 ORDER BY e.id, p.side DESC, a.code";
+    WHERE e.batch_id = $1 AND e.kind = $2 ORDER BY e.id, p.side DESC, a.code";
+const NEIGHBOURS: &str = "SELECT o.id, o.revision, o.state FROM settlement_batch b JOIN settlement_batch o
+        ON o.source = b.source AND o.external_batch_id = b.external_batch_id AND o.revision IN (b.revision - 1, b.revision + 1)
+    WHERE b.id = $1";
 
 const READ_BATCH: &str = "SELECT state FROM settlement_batch WHERE id = $1";
 const CHANGE_STATE: &str = "UPDATE settlement_batch SET state = $3, attempts = 0, retry_at = NULL WHERE id = $1 AND state = $2";
-const FREE_IDENTITIES: &str = "DELETE FROM settled_item WHERE batch_id = $1";
 const REPEATED_LINES: &str = "SELECT i.line_no FROM batch_item i JOIN settlement_batch b ON b.id = i.batch_id
     LEFT JOIN settled_item s ON s.source = b.source AND s.dedupe_key = i.dedupe_key AND s.batch_id = i.batch_id AND s.line_no = i.line_no
     WHERE i.batch_id = $1 AND s.batch_id IS NULL ORDER BY i.line_no LIMIT 5";
 const ACCEPT_DIFFERENCE: &str = "UPDATE batch_total SET accepted_minor = difference_minor WHERE batch_id = $1";
 const AUDIT: &str = "INSERT INTO audit_log (operator, action, subject, reason) VALUES ($1, $2, $3, $4)";
+const AUDIT_ALL: &str = "INSERT INTO audit_log (operator, reason, action, subject)
+    SELECT $1, $2, n.value ->> 0, CAST(n.value ->> 1 AS TEXT) FROM json_each($3) AS n ORDER BY n.key";
 
 const SET_META: &str = "UPDATE ledger_meta SET partitions = $1, guard = $2";
 const UNSETTLED: &str = "SELECT id, source, external_batch_id FROM settlement_batch
@@ -73,6 +80,16 @@ pub(super) async fn audit(
     Ok(())
 }
 
+/// Many decisions of one operator for one reason: actions, and the batches they were taken about.
+pub(super) async fn audit_all(
+    tx: &mut SqliteConnection,
+    operator: &Operator,
+    decisions: &[(&str, BatchId)],
+) -> Result<(), LedgerError> {
+    sqlx::query(AUDIT_ALL).bind(&operator.name).bind(&operator.reason).bind(json(&decisions)).execute(tx).await?;
+    Ok(())
+}
+
 /// Moves a batch by one event of the state table, or says why not.
 async fn change_state(tx: &mut SqliteConnection, id: BatchId, event: BatchEvent) -> Result<BatchState, LedgerError> {
     let state: Option<String> = sqlx::query_scalar(READ_BATCH).bind(id.0).fetch_optional(&mut *tx).await?;
@@ -82,7 +99,7 @@ async fn change_state(tx: &mut SqliteConnection, id: BatchId, event: BatchEvent)
     Ok(from)
 }
 
-fn parse_state(word: &str) -> Result<BatchState, LedgerError> {
+pub(super) fn parse_state(word: &str) -> Result<BatchState, LedgerError> {
     word.parse().map_err(|unknown: UnknownState| LedgerError::Schema(unknown.to_string()))
 }
 
@@ -122,6 +139,14 @@ fn posting_row(row: &SqliteRow) -> Result<PostingRow, sqlx::Error> {
         currency: row.try_get("currency")?,
         side: row.try_get("side")?,
         amount_minor: row.try_get("amount_minor")?,
+    })
+}
+
+fn revision_row(row: &SqliteRow) -> Result<RevisionRow, LedgerError> {
+    Ok(RevisionRow {
+        id: BatchId(row.try_get("id")?),
+        revision: row.try_get("revision")?,
+        state: parse_state(row.try_get("state")?)?,
     })
 }
 
@@ -192,15 +217,23 @@ impl Operations for SqliteLedger {
     async fn batch(&self, id: BatchId) -> Result<BatchDetail, LedgerError> {
         let row = sqlx::query(SHOW).bind(id.0).fetch_optional(&self.pool).await?.ok_or(LedgerError::NoSuchBatch(id))?;
         let totals = sqlx::query(TOTALS).bind(id.0).fetch_all(&self.pool).await?;
-        let postings = sqlx::query(POSTINGS).bind(id.0).fetch_all(&self.pool).await?;
+        let postings = sqlx::query(POSTINGS).bind(id.0).bind("settle").fetch_all(&self.pool).await?;
+        let reversal = sqlx::query(POSTINGS).bind(id.0).bind("reverse").fetch_all(&self.pool).await?;
+        let others = sqlx::query(NEIGHBOURS).bind(id.0).fetch_all(&self.pool).await?;
         let decisions = sqlx::query(DECISIONS).bind(id.to_string()).fetch_all(&self.pool).await?;
+        let listed = batch_row(&row)?;
+        let others = others.iter().map(revision_row).collect::<Result<_, _>>()?;
+        let (replaces, replaced_by) = neighbours(listed.revision, others);
         Ok(BatchDetail {
-            row: batch_row(&row)?,
+            row: listed,
             stamp: stamp(&row)?,
             file: row.try_get("file")?,
             settled_at: row.try_get("settled_at")?,
             totals: totals.iter().map(total_row).collect::<Result<_, _>>()?,
             postings: postings.iter().map(posting_row).collect::<Result<_, _>>()?,
+            reversal: reversal.iter().map(posting_row).collect::<Result<_, _>>()?,
+            replaces,
+            replaced_by,
             decisions: decisions.iter().map(decision_row).collect::<Result<_, _>>()?,
         })
     }
@@ -213,11 +246,11 @@ impl Operations for SqliteLedger {
     }
 
     async fn cancel_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError> {
-        let mut tx = self.write().await?;
-        change_state(&mut tx, id, BatchEvent::Cancel).await?;
-        sqlx::query(FREE_IDENTITIES).bind(id.0).execute(&mut *tx).await?;
-        audit(&mut tx, operator, "batch cancel", &id.to_string()).await?;
-        tx.commit().await
+        self.correct(id, BatchEvent::Cancel, operator).await
+    }
+
+    async fn reverse_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError> {
+        self.correct(id, BatchEvent::Reverse, operator).await
     }
 
     async fn accept_batch(&self, id: BatchId, operator: &Operator) -> Result<(), LedgerError> {

@@ -1,7 +1,7 @@
 //! How SQLite reaches the rows: it has no statistics here, so a plan depends on how a statement is written, and a statement
 //! that scans a table of half a million rows is found out only by whoever has them.
 
-use super::{SqliteLedger, claim, run, settle};
+use super::{SqliteLedger, claim, correct, run, settle};
 use crate::{Guard, OpenOptions};
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -14,6 +14,15 @@ const SETTLE: [&str; 7] = [
     settle::POST_POSTINGS,
     settle::POST_STRIPES,
     settle::READ_BACK,
+];
+const CORRECT: [&str; 7] = [
+    correct::READ_BATCHES,
+    correct::CHANGE_STATES,
+    correct::POST_REVERSALS,
+    correct::POST_MIRRORED,
+    correct::POST_STRIPES,
+    correct::FREE_IDENTITIES,
+    correct::REPLACED,
 ];
 /// By unit, so by the index of what is due.
 const DUE: [&str; 4] = [claim::OWN, claim::GIVE_UP, claim::FRESH, claim::CHARGED];
@@ -37,9 +46,9 @@ async fn plan(ledger: &SqliteLedger, statement: &'static str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn settling_reaches_every_table_by_key() {
+async fn settling_and_correcting_reach_every_table_by_key() {
     let (_folder, ledger) = ledger().await;
-    for statement in SETTLE.into_iter().chain(CLAIMED) {
+    for statement in SETTLE.into_iter().chain(CORRECT).chain(CLAIMED) {
         for step in plan(&ledger, statement).await {
             let scanned = step.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
             // what the transaction made itself: arrays, the sides of its own batches, steps of the statement, rows of constants, the one row

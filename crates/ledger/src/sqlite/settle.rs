@@ -190,7 +190,7 @@ async fn post_effects(tx: &mut SqliteConnection, settled: &[i64]) -> Result<(), 
 /// `sum` refuses to leave 64 bits with a plain SQLITE_ERROR, which says nothing. But the schema was checked when the ledger was
 /// opened, so these statements compile, and at run time nothing else in them can fail that way. (`+` does not refuse: it gives
 /// a float, which a STRICT table does not take; that has a code of its own.)
-fn overflow(error: sqlx::Error) -> LedgerError {
+pub(super) fn overflow(error: sqlx::Error) -> LedgerError {
     match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
         Some("1") => LedgerError::Overflow(error),
         _ => error.into(),

@@ -2,8 +2,12 @@
 
 use super::{SqliteLedger, json};
 use crate::LedgerError;
-use crate::verify::{APPEND_ONLY, CHECKS, Check, CurrencyTotal, ENTRIES, STATES, VerifyReport, check};
+use crate::verify::{
+    APPEND_ONLY, CHECKS, Check, CurrencyTotal, Decision, ENTRIES, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal,
+    ReversedAmount, STATES, VerifyReport, check, parse_sum, with_amounts,
+};
 use domain::batch::UnknownState;
+use domain::ids::BatchId;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::BTreeMap;
@@ -66,7 +70,7 @@ async fn heading(tx: &mut SqliteConnection, checks: Vec<Check>) -> Result<Verify
     }
     let journal_entries: i64 = sqlx::query_scalar(ENTRIES).fetch_one(&mut *tx).await?;
     let mut totals = Vec::new();
-    for row in sqlx::query(TOTALS).fetch_all(tx).await? {
+    for row in sqlx::query(TOTALS).fetch_all(&mut *tx).await? {
         totals.push(CurrencyTotal {
             currency: row.try_get("currency")?,
             debits_minor: joined(&row, "debits_high", "debits_low")?,
@@ -74,7 +78,37 @@ async fn heading(tx: &mut SqliteConnection, checks: Vec<Check>) -> Result<Verify
         });
     }
     let ok = checks.iter().all(|check| check.ok);
-    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, checks })
+    let reversals = reversals(tx).await?;
+    Ok(VerifyReport { ok, batches, journal_entries: journal_entries.unsigned_abs(), totals, reversals, checks })
+}
+
+async fn reversals(tx: &mut SqliteConnection) -> Result<Vec<Reversal>, LedgerError> {
+    let rows = sqlx::query(REVERSALS).fetch_all(&mut *tx).await?;
+    let reversals = rows.iter().map(reversal).collect::<Result<_, _>>()?;
+    let mut amounts = Vec::new();
+    for row in sqlx::query(REVERSED_AMOUNTS).fetch_all(tx).await? {
+        let debits_minor = parse_sum(row.try_get("debits")?)?;
+        amounts.push((BatchId(row.try_get("batch_id")?), ReversedAmount { currency: row.try_get("currency")?, debits_minor }));
+    }
+    Ok(with_amounts(reversals, amounts))
+}
+
+fn reversal(row: &SqliteRow) -> Result<Reversal, sqlx::Error> {
+    let decision = match row.try_get("at")? {
+        Some(reversed_at) => Some(Decision { reversed_at, operator: row.try_get("operator")?, reason: row.try_get("reason")? }),
+        None => None,
+    };
+    let next: Option<i64> = row.try_get("next_id")?;
+    let replacement = |id| Ok::<_, sqlx::Error>(Replacement { batch: BatchId(id), revision: row.try_get("next_revision")? });
+    Ok(Reversal {
+        batch: BatchId(row.try_get("id")?),
+        source: row.try_get("source")?,
+        external_batch_id: row.try_get("external_batch_id")?,
+        revision: row.try_get("revision")?,
+        amounts: Vec::new(),
+        decision,
+        replaced_by: next.map(replacement).transpose()?,
+    })
 }
 
 fn joined(row: &SqliteRow, high: &str, low: &str) -> Result<i128, sqlx::Error> {

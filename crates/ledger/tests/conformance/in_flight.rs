@@ -29,7 +29,7 @@ pub const POSTGRES: &[Named] = tests![
     a_wait_for_a_lock_is_ended_and_told_from_work,
 ];
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls a function inside the settle transaction: everything is written, nothing committed.
 struct Inside<F>(F);
@@ -65,7 +65,7 @@ async fn assert_settles(books: &Books, stamp: Stamp, ids: &[BatchId]) {
 }
 
 /// Says that it is inside, and stays there until it is told to go on.
-fn blocking() -> (impl Probe + 'static, Receiver<()>, Sender<()>) {
+pub fn blocking() -> (impl Probe + 'static, Receiver<()>, Sender<()>) {
     let (inside, is_inside) = channel();
     let (go_on, may_go_on) = channel::<()>();
     let may_go_on = Mutex::new(may_go_on);

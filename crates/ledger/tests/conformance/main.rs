@@ -9,12 +9,14 @@
 mod fixture;
 mod append_only;
 mod claim;
+mod corrections;
 mod fence;
 mod import;
 mod in_flight;
 mod jobs;
 mod operate;
 mod postings;
+mod replace;
 mod row_lock;
 mod runs;
 mod schedules;
@@ -24,6 +26,7 @@ mod start;
 mod statements;
 mod verify;
 mod verify_payouts;
+mod verify_reversals;
 mod verify_triggers;
 
 use fixture::{Named, Place, Test};
@@ -32,7 +35,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// On every engine.
-const EVERY: [&[Named]; 18] = [
+const EVERY: [&[Named]; 21] = [
     import::EVERY,
     fence::EVERY,
     claim::EVERY,
@@ -44,17 +47,27 @@ const EVERY: [&[Named]; 18] = [
     schedules::EVERY,
     jobs::EVERY,
     operate::EVERY,
+    corrections::EVERY,
+    replace::EVERY,
     stale::EVERY,
     verify::EVERY,
     verify_payouts::EVERY,
+    verify_reversals::EVERY,
     verify_triggers::EVERY,
     append_only::EVERY,
     start::EVERY,
     statements::EVERY,
 ];
 /// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 5] =
-    [in_flight::POSTGRES, append_only::POSTGRES, stale::POSTGRES, schedules::POSTGRES, jobs::POSTGRES];
+const POSTGRES: [&[Named]; 7] = [
+    in_flight::POSTGRES,
+    append_only::POSTGRES,
+    stale::POSTGRES,
+    schedules::POSTGRES,
+    jobs::POSTGRES,
+    corrections::POSTGRES,
+    replace::POSTGRES,
+];
 /// About what only SQLite has: statements that replace a row.
 const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
 

@@ -41,13 +41,13 @@ async fn a_quarantined_batch_is_tried_again(place: Place) {
     assert_eq!((claimed_ids(&claimed), claimed.batches[0].attempts), (vec![id], 1));
 }
 
-async fn quarantine(books: &Books, id: BatchId) {
+pub async fn quarantine(books: &Books, id: BatchId) {
     books.raw.run(&format!("UPDATE settlement_batch SET attempts = {MAX_ATTEMPTS} WHERE id = {id}")).await.expect("charged");
     let stamp = books.hold(UNIT).await;
     assert_eq!(books.claim(stamp, 1).await.quarantined, [id]);
 }
 
-async fn audited(books: &Books) -> Vec<String> {
+pub async fn audited(books: &Books) -> Vec<String> {
     books.raw.texts("SELECT operator || ', ' || action || ', ' || subject || ', ' || reason FROM audit_log ORDER BY id").await
 }
 
@@ -101,22 +101,26 @@ async fn a_batch_with_repeated_lines_is_not_accepted(place: Place) {
     assert_eq!(before, books.raw.tables().await);
 }
 
+const OPERATORS: [BatchEvent; 4] = [BatchEvent::Retry, BatchEvent::Accept, BatchEvent::Cancel, BatchEvent::Reverse];
+
 /// Every state that a ledger shows, and every event that an operator has.
 async fn what_the_state_forbids_changes_nothing(place: Place) {
     let books = place.open().await;
     let quarantined = books.take_in(&[batch("Q").charge("anna", 1, 0)]).await[0];
     quarantine(&books, quarantined).await;
     books.settled(&[batch("S").charge("anna", 1, 0)]).await;
+    let reversed = books.settled(&[batch("R").charge("anna", 1, 0)]).await[0];
+    books.ledger.reverse_batch(reversed, &operator()).await.expect("reversed");
     books.claimed(&[batch("C").charge("anna", 1, 0)]).await;
     let cancelled = books.take_in(&[batch("X")]).await[0];
     books.ledger.cancel_batch(cancelled, &operator()).await.expect("cancelled");
     books.take_in(&[batch("P"), batch("B").charge("anna", 1, 0).remits(Remits::ByLine, 0)]).await;
     let before = books.raw.tables().await;
     let rows = books.ledger.batches(&BatchFilter { limit: 100, ..BatchFilter::default() }).await.expect("a list");
-    assert_eq!(rows.len(), 6, "one in each state");
+    assert_eq!(rows.len(), 7, "one in each state");
     let mut refused = 0;
     for row in rows {
-        for event in [BatchEvent::Retry, BatchEvent::Accept, BatchEvent::Cancel] {
+        for event in OPERATORS {
             let Err(illegal) = next(row.state, event) else { continue };
             let error = operate(&books, row.id, event).await.expect_err("illegal");
             let LedgerError::Illegal { batch, source } = error else { panic!("{error:?}") };
@@ -124,8 +128,8 @@ async fn what_the_state_forbids_changes_nothing(place: Place) {
             refused += 1;
         }
     }
-    assert_eq!(refused, 13);
-    for event in [BatchEvent::Retry, BatchEvent::Accept, BatchEvent::Cancel] {
+    assert_eq!(refused, 22);
+    for event in OPERATORS {
         assert!(matches!(operate(&books, BatchId(999), event).await, Err(LedgerError::NoSuchBatch(BatchId(999)))));
     }
     assert!(matches!(books.ledger.batch(BatchId(999)).await, Err(LedgerError::NoSuchBatch(BatchId(999)))));
@@ -136,6 +140,7 @@ async fn operate(books: &Books, id: BatchId, event: BatchEvent) -> Result<(), Le
     match event {
         BatchEvent::Retry => books.ledger.retry_batch(id, &operator()).await,
         BatchEvent::Accept => books.ledger.accept_batch(id, &operator()).await,
+        BatchEvent::Reverse => books.ledger.reverse_batch(id, &operator()).await,
         _ => books.ledger.cancel_batch(id, &operator()).await,
     }
 }

@@ -113,7 +113,7 @@ async fn random_batches_post_what_the_rule_says(place: Place) {
 }
 
 /// Any lines, in up to three currencies, that foot: what is left over is remitted.
-fn random_batch(random: &mut StdRng, name: &str) -> Draft {
+pub fn random_batch(random: &mut StdRng, name: &str) -> Draft {
     let mut draft = batch(name);
     for _ in 0..random.random_range(0..30) {
         let code = ["EUR", "JPY", "KWD"][random.random_range(0..3)];

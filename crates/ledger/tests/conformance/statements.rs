@@ -60,7 +60,7 @@ impl Session {
 fn statements(engine: &str) -> Vec<Statement> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = fs::read_dir(source.join(engine)).expect("the engine's folder").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<_> = files.chain([source.join("verify.rs")]).collect();
+    let mut files: Vec<_> = files.chain([source.join("verify.rs"), source.join("verify/reversals.rs")]).collect();
     files.sort();
     files.iter().flat_map(|file| constants(file)).collect()
 }

@@ -3,7 +3,6 @@
 use crate::fixture::{Books, Named, Place, UNIT, batch, batches, day, holder, operator};
 use crate::verify_payouts::{entry, pay_out};
 use domain::batch::BatchState;
-use domain::ids::BatchId;
 use domain::item::ItemKind;
 use domain::totals::{Declared, Remits};
 use ledger::Guard;
@@ -20,10 +19,7 @@ pub const EVERY: &[Named] = tests![
     entry_balances_with_postings,
     entry_balances_in_one_currency,
     entry_equals_items,
-    one_live_entry_per_settled,
-    no_entry_otherwise,
     no_entry_of_nothing,
-    no_entry_that_takes_back_what_is_not_its_own,
     stripes_equal_postings,
     clearing_equals_rows_minus_remittance,
     clearing_of_a_batch_that_remits,
@@ -35,7 +31,6 @@ pub const EVERY: &[Named] = tests![
     fence_monotone_with_one_holder,
     fence_monotone_against_the_registered,
     fence_monotone_against_the_registered_holder,
-    reversal_exact,
     totals_bound_to_the_lines,
     totals_bound_to_the_declared,
     totals_bound_to_the_tolerance,
@@ -66,52 +61,38 @@ pub async fn books_of_everything(place: &Place) -> Books {
     books.claim(stamp, 10).await;
     books.settle(stamp, &[&[accepted][..], &ids].concat()).await.expect("settled");
     let taken_back = books.settled(&[batch("taken back").line("CHF", ItemKind::Charge, "carl", 7_00, 0)]).await[0];
-    reverse(&books, taken_back, 7_00).await;
-    books.raw.corrupt(&state_reversed(taken_back)).await;
+    books.ledger.reverse_batch(taken_back, &operator()).await.expect("reversed");
     books.take_in(&[batch("pending").charge("anna", 1, 0).on(tomorrow), broken("broken")]).await;
     pay_out(&books).await;
     books.assert_books_hold().await;
     books
 }
 
-/// A reversal of all, or of a part: its entry, postings and the operators' stripes. (Each in a currency of its own.)
-async fn reverse(books: &Books, id: BatchId, amount: i64) {
-    let sql = format!(
-        "INSERT INTO journal_entry (entry_key, kind, batch_id, currency, unit, reverses_entry_id)
-            SELECT 'reverse:' || batch_id || ':1:' || currency, 'reverse', batch_id, currency, -1, id
-            FROM journal_entry WHERE batch_id = {id};
-        INSERT INTO posting (entry_id, account_id, side, amount_minor)
-            SELECT r.id, p.account_id, CASE p.side WHEN 'D' THEN 'C' ELSE 'D' END, {amount}
-            FROM journal_entry r JOIN posting p ON p.entry_id = r.reverses_entry_id WHERE r.batch_id = {id};
-        INSERT INTO account_balance (account_id, unit, debit_minor, credit_minor)
-            SELECT account_id, -1, CASE side WHEN 'D' THEN {amount} ELSE 0 END, CASE side WHEN 'C' THEN {amount} ELSE 0 END
-            FROM posting WHERE entry_id = (SELECT id FROM journal_entry WHERE batch_id = {id} AND kind = 'reverse')"
-    );
-    books.raw.run(&sql).await.expect("a reversal");
-}
-
-fn state_reversed(id: BatchId) -> String {
-    format!("UPDATE settlement_batch SET state = 'reversed' WHERE id = {id}; DELETE FROM settled_item WHERE batch_id = {id}")
-}
-
 /// Exactly one check fails, and says something of `about`.
 pub async fn assert_only(books: &Books, id: &str, about: &str) {
+    assert_fail(books, &[(id, about)]).await;
+}
+
+/// These checks fail and no others, and each says something of its own.
+pub async fn assert_fail(books: &Books, expected: &[(&str, &str)]) {
     let report = books.ledger.verify().await.expect("a report");
     let failed: Vec<_> = report.checks.iter().filter(|check| !check.ok).collect();
-    assert_eq!(failed.iter().map(|check| check.id).collect::<Vec<_>>(), [id], "{failed:#?}");
-    assert!(failed[0].detail.contains(about), "{about:?} is not in {:?}", failed[0].detail);
+    assert!(failed.iter().map(|check| check.id).eq(expected.iter().map(|(id, _)| *id)), "{failed:#?}");
+    for (check, (_, about)) in failed.iter().zip(expected) {
+        assert!(check.detail.contains(about), "{about:?} is not in {:?}", check.detail);
+    }
     assert!(!report.ok);
 }
 
 /// Corrupts and looks.
-async fn corrupted(place: Place, sql: &str, id: &str, about: &str) {
+pub async fn corrupted(place: Place, sql: &str, id: &str, about: &str) {
     let books = books_of_everything(&place).await;
     books.raw.corrupt(sql).await;
     assert_only(&books, id, about).await;
 }
 
 /// The row of a batch, in SQL.
-fn row_of(name: &str) -> String {
+pub fn row_of(name: &str) -> String {
     format!("(SELECT id FROM settlement_batch WHERE external_batch_id = '{name}')")
 }
 
@@ -203,20 +184,6 @@ async fn entry_equals_items(place: Place) {
     corrupted(place, &other, "entry_equals_items", "merchant_payable:bert").await;
 }
 
-async fn one_live_entry_per_settled(place: Place) {
-    let books = books_of_everything(&place).await;
-    let id = books.settled(&[batch("G").line("GBP", ItemKind::Charge, "anna", 7_00, 0)]).await[0];
-    reverse(&books, id, 7_00).await;
-    assert_only(&books, "one_live_entry_per_settled", &format!("batch {id} GBP: 0 standing entries")).await;
-}
-
-async fn no_entry_otherwise(place: Place) {
-    let books = books_of_everything(&place).await;
-    let id = books.settled(&[batch("G").charge("anna", 7_00, 0)]).await[0];
-    books.raw.corrupt(&state_reversed(id)).await;
-    assert_only(&books, "no_entry_otherwise", &format!("batch {id} is reversed")).await;
-}
-
 /// The table refuses it, and where it did not the books show it.
 async fn no_entry_of_nothing(place: Place) {
     let books = books_of_everything(&place).await;
@@ -246,11 +213,6 @@ const TAKE_OUT: &str = "UPDATE account_balance SET debit_minor = debit_minor - 1
         WHERE unit = -1 AND account_id = (SELECT id FROM account WHERE code = 'clearing' AND currency = 'EUR');
     DELETE FROM posting WHERE entry_id = (SELECT id FROM journal_entry WHERE entry_key = 'by hand');
     DELETE FROM journal_entry WHERE entry_key = 'by hand'";
-
-async fn no_entry_that_takes_back_what_is_not_its_own(place: Place) {
-    let sql = format!("UPDATE journal_entry SET batch_id = {} WHERE kind = 'reverse'", row_of("charged"));
-    corrupted(place, &sql, "no_entry_otherwise", ":1:CHF is a reverse of nothing").await;
-}
 
 async fn stripes_equal_postings(place: Place) {
     let sql = "UPDATE account_balance SET debit_minor = debit_minor + 1
@@ -326,14 +288,6 @@ async fn fence_monotone_against_the_registered(place: Place) {
 async fn fence_monotone_against_the_registered_holder(place: Place) {
     let sql = "UPDATE unit_fence SET holder = '00000000-0000-0000-0000-000000000001'";
     corrupted(place, sql, "fence_monotone_per_unit", "is registered to 00000000-0000-0000-0000-000000000001").await;
-}
-
-async fn reversal_exact(place: Place) {
-    let books = books_of_everything(&place).await;
-    let id = books.settled(&[batch("G").line("GBP", ItemKind::Charge, "anna", 7_00, 0)]).await[0];
-    reverse(&books, id, 6_99).await;
-    books.raw.corrupt(&state_reversed(id)).await;
-    assert_only(&books, "reversal_exact", &format!("reverse:{id}:1:GBP")).await;
 }
 
 async fn totals_bound_to_the_lines(place: Place) {

@@ -11,8 +11,9 @@ use crate::{exit, output, wire};
 use anyhow::Context;
 use domain::batch::BatchState;
 use domain::summary::{FileSummary, StagedItem};
+use intake::profile::ProfileError;
 use intake::{Profile, ReadError, Stopped};
-use ledger::import::{ImportOutcome, Staged};
+use ledger::import::{ImportMode, ImportOutcome, Staged};
 use ledger::{Ledger, LedgerError};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,25 +31,35 @@ pub(super) struct Import {
     /// Files, plain or .gz
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// How they are read: a built-in profile, or a profile file
-    #[arg(long, value_name = "NAME|FILE")]
-    profile: String,
+    #[command(flatten)]
+    reading: Reading,
     /// Print the outcome as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// How files are read.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reading {
+    /// How they are read: a built-in profile, or a profile file
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: String,
+}
+
+impl Reading {
+    pub(super) fn profile(&self) -> Result<Arc<Profile>, ProfileError> {
+        Ok(Arc::new(Profile::load(&self.profile)?))
+    }
+}
+
 impl Import {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let profile = Arc::new(Profile::load(&self.profile)?);
+        let profile = self.reading.profile()?;
         let ledger = wire::ledger(config).await?;
-        let mut all = ImportOutcome { batches: Vec::new(), items_accepted: 0, items_duplicate: 0, warnings: Vec::new() };
+        let mut all = ImportOutcome::default();
         for file in &self.files {
-            let outcome = import_file(ledger.as_ref(), file, &profile, self.json).await?;
-            outcome.warnings.iter().for_each(|warning| exit::tell(&format!("warning: {warning}")));
-            if !self.json {
-                show(file, &outcome);
-            }
+            let outcome = import_file(ledger.as_ref(), file, &profile, &ImportMode::add(&login()), self.json).await?;
+            show(file, &outcome, self.json);
             all.batches.extend(outcome.batches);
             all.items_accepted += outcome.items_accepted;
             all.items_duplicate += outcome.items_duplicate;
@@ -57,9 +68,14 @@ impl Import {
         if self.json {
             output::json(&all)?;
         }
-        let broken = all.batches.iter().any(|batch| batch.state == BatchState::Broken);
-        Ok(ExitCode::from(if broken { exit::BOOKS } else { exit::DONE }))
+        Ok(exit_code(&all))
     }
+}
+
+/// Whether the books wait for a person.
+pub(super) fn exit_code(outcome: &ImportOutcome) -> ExitCode {
+    let broken = outcome.batches.iter().any(|batch| batch.state == BatchState::Broken);
+    ExitCode::from(if broken { exit::BOOKS } else { exit::DONE })
 }
 
 /// Takes one file in. Reader and ledger run side by side; the reader's error is the one to tell, because the ledger only sees
@@ -68,6 +84,7 @@ pub(super) async fn import_file(
     ledger: &dyn Ledger,
     path: &Path,
     profile: &Arc<Profile>,
+    mode: &ImportMode,
     quiet: bool,
 ) -> anyhow::Result<ImportOutcome> {
     let (chunks, staged) = mpsc::channel(CHUNKS_AHEAD);
@@ -77,7 +94,7 @@ pub(super) async fn import_file(
         move || read_file(&path, &profile, &chunks, &lines)
     });
     let watched = watch(lines, quiet);
-    let imported = ledger.import(staged, &login()).await;
+    let imported = ledger.import(staged, mode).await;
     watched.abort();
     match (reader.await.context("the reader ended unexpectedly")?, imported) {
         (Err(error), Err(LedgerError::ImportAborted)) => Err(error.into()),
@@ -116,9 +133,14 @@ fn watch(lines: Arc<AtomicU64>, quiet: bool) -> tokio::task::JoinHandle<()> {
 }
 
 /// Batches that are listed one by one; of larger files only those that need a look.
-const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
-fn show(file: &Path, outcome: &ImportOutcome) {
+/// Warnings always, the rest where it is not told as JSON.
+pub(super) fn show(file: &Path, outcome: &ImportOutcome, json: bool) {
+    outcome.warnings.iter().for_each(|warning| exit::tell(&format!("warning: {warning}")));
+    if json {
+        return;
+    }
     let there = outcome.batches.iter().filter(|batch| batch.already_there).count();
     say!(
         "{}: {} batches, {} already there; {} items accepted, {} were there before",

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::output::say;
 use crate::{exit, output, wire};
-use ledger::verify::VerifyReport;
+use ledger::verify::{Reversal, VerifyReport};
 use std::process::ExitCode;
 
 /// Check every invariant of the books
@@ -45,6 +45,7 @@ pub(super) fn show(report: &VerifyReport) {
     if !totals.is_empty() {
         say!("{totals}");
     }
+    report.reversals.iter().for_each(|reversal| say!("{}", told(reversal)));
     let batches: Vec<String> = report.batches.iter().map(|(state, n)| format!("{n} {state}")).collect();
     say!(
         "{} journal entries; batches: {}",
@@ -52,4 +53,26 @@ pub(super) fn show(report: &VerifyReport) {
         if batches.is_empty() { "none".into() } else { batches.join(", ") }
     );
     say!("{}", if report.ok { "the books hold" } else { "THE BOOKS DO NOT HOLD" });
+}
+
+/// One line.
+fn told(reversal: &Reversal) -> String {
+    let Reversal { batch, source, external_batch_id, revision, amounts, decision, replaced_by } = reversal;
+    let amounts: Vec<String> = amounts
+        .iter()
+        .map(|amount| format!("{} {}", output::amount(amount.debits_minor, &amount.currency), amount.currency))
+        .collect();
+    let amounts = if amounts.is_empty() { "nothing posted".to_owned() } else { format!("debits of {}", amounts.join(" and ")) };
+    let decision = decision.as_ref().map_or_else(
+        || "nobody said why".to_owned(),
+        |said| {
+            let why = said.reason.lines().collect::<Vec<_>>().join(" ");
+            format!("{} by {}: {why}", said.reversed_at.format("%Y-%m-%d %H:%M:%S UTC"), said.operator)
+        },
+    );
+    let next = replaced_by.map_or_else(
+        || "nothing took its place".to_owned(),
+        |next| format!("replaced by batch {} (revision {})", next.batch, next.revision),
+    );
+    format!("reversed: batch {batch} ({external_batch_id} of {source}, revision {revision}), {amounts}, {decision}; {next}")
 }

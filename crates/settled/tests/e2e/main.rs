@@ -1,6 +1,7 @@
 //! The program as its users have it: real processes, real servers, real files. One topic a file; `world.rs` is the fixture.
 
 mod broken_input;
+mod corrections;
 mod fairness;
 mod formats;
 mod kills;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     suite = broken_input::add(suite);
+    suite = corrections::add(suite);
     suite = fairness::add(suite);
     suite = formats::add(suite);
     suite = kills::add(suite);

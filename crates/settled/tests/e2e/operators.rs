@@ -51,7 +51,7 @@ fn cancel_and_correct(world: &World) {
     let corrected = world.file("corrected.csv", BROKEN.replace("-9.50", "-10.00"));
     let (code, _, err) = world.settled(&["import", corrected.to_str().expect("UTF-8"), "--profile", "canonical-csv"]);
     assert_eq!(code, 3, "other content under the same id is never skipped");
-    assert!(err.contains("other content") && err.contains("cancel"), "{err}");
+    assert!(err.contains("other content") && err.contains("batch replace"), "{err}");
     world.json(&["batch", "cancel", "1", "--reason", "the source sent it again", "--json"]);
     let imported = world.import(&corrected, "canonical-csv");
     assert_eq!((&imported["batches"][0]["state"], &imported["items_accepted"]), (&"pending".into(), &2.into()));

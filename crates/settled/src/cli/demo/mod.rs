@@ -6,7 +6,7 @@
 mod instance;
 mod story;
 
-use crate::cli::{import::import_file, verify};
+use crate::cli::{import::import_file, login, verify};
 use crate::config::Config;
 use crate::output::say;
 use crate::{exit, wire};
@@ -15,6 +15,7 @@ use chrono::NaiveDate;
 use instance::Instance;
 use intake::Profile;
 use ledger::Ledger;
+use ledger::import::ImportMode;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -94,7 +95,7 @@ async fn take_in_sample(ledger: &dyn Ledger, folder: &Path, story: &Story) -> an
     intake::sample::write_canonical(&mut text, BATCHES, ROWS, day, 7)?;
     drop(text);
     let profile = Profile::load("canonical-csv")?;
-    let outcome = import_file(ledger, &file, &Arc::new(profile), true).await?;
+    let outcome = import_file(ledger, &file, &Arc::new(profile), &ImportMode::add(&login()), true).await?;
     story.tell("ledger", &format!("took in {} lines in {} batches", outcome.items_accepted, outcome.batches.len()));
     Ok(())
 }

@@ -1,4 +1,7 @@
-//! `settled batch list | show | retry | cancel | accept`.
+//! `settled batch list | show | retry | cancel | accept | reverse | replace`.
+
+mod replace;
+mod show;
 
 use super::Because;
 use crate::config::Config;
@@ -9,10 +12,10 @@ use clap::Subcommand;
 use domain::batch::BatchState;
 use domain::ids::BatchId;
 use ledger::Ledger;
-use ledger::operate::{BatchDetail, BatchFilter, BatchRow};
+use ledger::operate::{BatchFilter, BatchRow};
 use std::process::ExitCode;
 
-/// Look at batches, and decide about those that wait for a person
+/// Look at batches, decide about those that wait for a person, and correct them
 #[derive(Debug, Subcommand)]
 pub(super) enum Batch {
     /// List batches, the newest business date first
@@ -21,10 +24,14 @@ pub(super) enum Batch {
     Show(Show),
     /// Let a quarantined batch be tried again
     Retry(Decide),
-    /// Withdraw a batch that has not settled, so that a corrected file can be imported
+    /// Withdraw a batch that has not settled
     Cancel(Decide),
     /// Settle a broken batch as it is; what is left over goes to suspense
     Accept(Decide),
+    /// Take a settled batch back: every posting is mirrored, and balances are as before it settled
+    Reverse(Decide),
+    /// Take a corrected file in: batches that the ledger has with other content are cancelled or reversed, and the file's follow
+    Replace(replace::Replace),
 }
 
 /// Filters of the list.
@@ -69,21 +76,27 @@ pub(super) struct Decide {
 impl Batch {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
         let ledger = wire::existing(config).await?;
+        let ledger = ledger.as_ref();
         match self {
-            Batch::List(list) => list.run(ledger.as_ref()).await?,
-            Batch::Show(show) => print(&ledger.batch(BatchId(show.id)).await?, show.json)?,
+            Batch::List(list) => list.run(ledger).await?,
+            Batch::Show(show) => show::print(&ledger.batch(BatchId(show.id)).await?, show.json)?,
             Batch::Retry(decide) => {
                 ledger.retry_batch(BatchId(decide.id), &decide.because.operator()?).await?;
-                decide.confirm(ledger.as_ref()).await?;
+                decide.confirm(ledger).await?;
             }
             Batch::Cancel(decide) => {
                 ledger.cancel_batch(BatchId(decide.id), &decide.because.operator()?).await?;
-                decide.confirm(ledger.as_ref()).await?;
+                decide.confirm(ledger).await?;
             }
             Batch::Accept(decide) => {
                 ledger.accept_batch(BatchId(decide.id), &decide.because.operator()?).await?;
-                decide.confirm(ledger.as_ref()).await?;
+                decide.confirm(ledger).await?;
             }
+            Batch::Reverse(decide) => {
+                ledger.reverse_batch(BatchId(decide.id), &decide.because.operator()?).await?;
+                decide.confirm(ledger).await?;
+            }
+            Batch::Replace(replace) => return replace.run(ledger).await,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -128,68 +141,5 @@ impl Decide {
         }
         say!("batch {} is {}", batch.row.id, batch.row.state);
         Ok(())
-    }
-}
-
-fn print(batch: &BatchDetail, json: bool) -> anyhow::Result<()> {
-    if json {
-        return output::json(batch);
-    }
-    print_head(batch);
-    print_amounts(batch);
-    for decision in &batch.decisions {
-        let at = decision.at.format("%Y-%m-%d %H:%M:%S UTC");
-        say!("{at} {} by {}: {}", decision.action, decision.operator, decision.reason);
-    }
-    match batch.row.state {
-        BatchState::Quarantined => {
-            say!("next: settled batch retry {0} --reason … | settled batch cancel {0} --reason …", batch.row.id)
-        }
-        BatchState::Broken => {
-            say!("next: settled batch accept {0} --reason … | settled batch cancel {0} --reason …", batch.row.id)
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn print_head(batch: &BatchDetail) {
-    let row = &batch.row;
-    say!("batch {}: {} of {} (revision {}), from {}", row.id, row.external_batch_id, row.source, row.revision, batch.file);
-    say!("{}, business date {}, {} items, unit {}, {} attempts", row.state, row.business_date, row.items, row.unit, row.attempts);
-    if let Some(reason) = &row.break_reason {
-        say!("break: {reason}");
-    }
-    if let Some(at) = batch.settled_at {
-        say!("settled {} under fence {} by {}", at.format("%Y-%m-%d %H:%M:%S UTC"), batch.stamp.fence, batch.stamp.holder);
-    }
-}
-
-fn print_amounts(batch: &BatchDetail) {
-    let mut totals =
-        output::table(["currency", "items", "gross", "fee", "net", "remitted", "rounding", "difference", "accepted"]);
-    for total in &batch.totals {
-        let show = |minor: i64| output::amount(minor.into(), &total.currency);
-        totals.add_row([
-            total.currency.clone(),
-            total.items.to_string(),
-            show(total.gross_minor),
-            show(total.fee_minor),
-            show(total.net_minor),
-            show(total.remittance_minor),
-            show(total.rounding_minor),
-            show(total.difference_minor),
-            show(total.accepted_minor),
-        ]);
-    }
-    say!("{totals}");
-    let mut postings = output::table(["account", "currency", "debit", "credit"]);
-    for posting in &batch.postings {
-        let amount = output::amount(posting.amount_minor.into(), &posting.currency);
-        let (debit, credit) = if posting.side == "D" { (amount, String::new()) } else { (String::new(), amount) };
-        postings.add_row([posting.account.clone(), posting.currency.clone(), debit, credit]);
-    }
-    if !postings.is_empty() {
-        say!("{postings}");
     }
 }
