@@ -84,8 +84,8 @@ impl BusinessDays {
     /// The business date that covers an instant.
     #[must_use]
     pub fn date_at(&self, at: DateTime<Utc>) -> NaiveDate {
-        // no zone is so odd that yesterday's yesterday is not over
-        let mut day = wall(self.zone, at).date() - Days::new(1);
+        // what is shown for the first time ends the day before, so the day that is shown is not too late
+        let mut day = wall(self.zone, at).date();
         while self.end_of_day(day) <= at {
             day = day + Days::new(1);
         }
