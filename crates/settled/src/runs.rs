@@ -78,6 +78,7 @@ fn of_schedule(definition: &Definition, date: NaiveDate, now: DateTime<Utc>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ledger::schedule::Sources;
     use scheduler::RawSchedule;
 
     fn config(crons: &[(&str, &str)]) -> Config {
@@ -104,7 +105,7 @@ mod tests {
         let run = asked(&config, None, "2026-11-30", "2026-11-30T22:00:00Z").expect("a run");
         assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "02:30"));
         assert_eq!(run.scheduled_for, Some("2026-12-01T01:30:00Z".parse().expect("an instant")));
-        assert_eq!(run.sources, Some(vec!["shop".to_owned()]));
+        assert_eq!(run.sources, Sources::only(["shop"]));
     }
 
     #[test]
@@ -121,7 +122,7 @@ mod tests {
     fn a_date_that_is_no_business_day_still_runs_under_the_schedules_name() {
         let run = asked(&config(&[("nightly", "30 2 * * *")]), None, "2026-11-29", "2026-11-30T22:00:00Z").expect("a run");
         assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "-"));
-        assert_eq!(run.sources, Some(vec!["shop".to_owned()]));
+        assert_eq!(run.sources, Sources::only(["shop"]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::fixture::{date, defined, raw, schedule, utc, weekend};
 use chrono::{DateTime, TimeDelta, Utc};
-use ledger::schedule::{MissedRun, PlannedRun};
+use ledger::schedule::{MissedRun, PlannedRun, Sources};
 use scheduler::RawSchedule;
 use scheduler::definition::Definition;
 use scheduler::plan::{Plan, plan};
@@ -37,7 +37,7 @@ fn a_run_has_everything_its_row_says() {
     );
     assert_eq!(run.scheduled_for, Some(utc("2026-03-02 02:30")));
     assert_eq!(run.covers, Some((utc("2026-03-01 00:00"), utc("2026-03-02 00:00"))));
-    assert_eq!(run.sources, Some(vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(run.sources, Sources::only(["a", "b"]));
     assert_eq!((run.note.as_deref(), planned.missed.len(), planned.mark), (None, 0, utc("2026-03-02 02:30:07")));
 }
 

@@ -10,7 +10,7 @@ use domain::step::{Probe, Step};
 use domain::summary::{BatchSummary, FileSummary, StagedItem};
 use domain::totals::{Counted, Declared, Remits, judge};
 use lease::{Connector, Keeper, KeeperSettings, PostgresConnector, SqliteConnector};
-use ledger::import::Staged;
+use ledger::import::{ImportMode, Staged};
 use ledger::operate::Operator;
 use ledger::schedule::PlannedRun;
 use ledger::{Guard, Ledger, OpenOptions};
@@ -187,7 +187,7 @@ pub async fn import(ledger: &dyn Ledger, file: &str, batches: usize) {
     sender.send(Staged::Items(items)).await.expect("room");
     sender.send(Staged::End(Box::new(summary))).await.expect("room");
     drop(sender);
-    ledger.import(receiver, "olga").await.expect("an import");
+    ledger.import(receiver, &ImportMode::add("olga")).await.expect("an import");
 }
 
 /// Waits until something is so.
