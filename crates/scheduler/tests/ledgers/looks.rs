@@ -4,7 +4,7 @@ use crate::fixture::{Named, Place, holder, keys, named, nightly, occurrence, pla
 use async_trait::async_trait;
 use domain::ids::HolderId;
 use ledger::operate::Operator;
-use ledger::schedule::{Advance, Advanced, Due, Marks, OpenRun, RunFilter, RunHistory};
+use ledger::schedule::{Advance, Advanced, Due, Marks, OpenRun, RunFilter, RunHistory, ScheduleState};
 use ledger::{Ledger, LedgerError, Schedules};
 use scheduler::planner::Planner;
 use scheduler::report::{Outcome, Rung};
@@ -72,6 +72,10 @@ impl Schedules for Watched {
 
     async fn finish(&self, due: &Due) -> Result<u64, LedgerError> {
         self.ledger.finish(due).await
+    }
+
+    async fn schedule_states(&self) -> Result<Vec<ScheduleState>, LedgerError> {
+        self.ledger.schedule_states().await
     }
 
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {
