@@ -23,6 +23,8 @@ async fn another_definition_plans_nothing_until_it_is_adopted(place: Place) {
     let start = started(&ledger, std::slice::from_ref(&old)).await;
     let due = occurrence(&new, start);
     let (mut by_old, mut by_new) = (planner(&ledger, &[old]), planner(&ledger, std::slice::from_ref(&new)));
+    // at once, and not only when something occurs
+    assert!(refused(&by_new.look().await.expect("a look")).is_some());
     let report = by_new.look_as_if(due).await.expect("a look");
     let text = refused(&report).expect("a refusal");
     assert!(text.contains("`settled schedule adopt nightly --reason …`") && text.contains("set schedule.nightly as"), "{text}");

@@ -2,6 +2,7 @@
 
 use crate::fixture::{Place, keys, named, occurring, planner, raw, set};
 use lab::postgres::{Durability, Postgres};
+use scheduler::planner::Planner;
 use scheduler::report::{Outcome, Rung};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,16 +51,7 @@ async fn lost_and_back(server: &mut Postgres, errors: &AtomicU32) -> Result<(), 
     assert_eq!(started.schedules[0].outcome, Outcome::Started);
     let mark = ledger.marks().await.expect("marks").marks.remove(0).at;
     server.kill()?;
-    let (mut refusals, lost) = (0, Instant::now());
-    while refusals < 2 {
-        assert!(lost.elapsed() < Duration::from_secs(120), "the outage is noticed");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        match survivor.ring().await {
-            Rung::Unavailable(_) => refusals += 1,
-            Rung::Quiet => {}
-            Rung::Looked(report) => panic!("the database is gone: {report:?}"),
-        }
-    }
+    unavailable(&mut survivor, 2).await;
     assert_eq!(errors.load(Ordering::Relaxed), 1, "an outage is told once");
     server.start_again()?;
     let replaced = planner(&place.open().await, std::slice::from_ref(&seconds)).look().await.expect("a look");
@@ -75,5 +67,23 @@ async fn lost_and_back(server: &mut Postgres, errors: &AtomicU32) -> Result<(), 
     assert_eq!(errors.load(Ordering::Relaxed), 1);
     let planned = set(keys(&ledger, "open").await);
     assert_eq!(planned, set(occurring(&seconds, mark, last.now)), "none lost, none twice");
+    // the next outage is another one
+    server.kill()?;
+    unavailable(&mut survivor, 1).await;
+    assert_eq!(errors.load(Ordering::Relaxed), 2);
     Ok(())
+}
+
+/// Rings until the planner has found so often that nobody answers.
+async fn unavailable(planner: &mut Planner, times: u32) {
+    let (mut refusals, lost) = (0, Instant::now());
+    while refusals < times {
+        assert!(lost.elapsed() < Duration::from_secs(120), "the outage is noticed");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        match planner.ring().await {
+            Rung::Unavailable(_) => refusals += 1,
+            Rung::Quiet => {}
+            Rung::Looked(report) => panic!("the database is gone: {report:?}"),
+        }
+    }
 }
