@@ -6,6 +6,8 @@ use domain::ids::HolderId;
 use domain::run::RunKey;
 use ledger::schedule::{Advance, Advanced, MissedRun, PlannedRun, Sources};
 use ledger::{Guard, Ledger, LedgerError};
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection, Executor};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -270,15 +272,21 @@ async fn r14_a_frozen_planner_holds_up_no_other_for_long(place: Place) {
     let plan = plan(started(&books).await, &[8, 9], &[]);
     let before = books.raw.tables().await;
     let mut advancing = frozen.advance(&plan, HolderId::NOBODY);
+    // it comes as far as its first run, and a client that is not polled any more is a frozen one: here with the mark in hand
+    let mut gate = PgConnection::connect(&place.url).await.expect("the same database");
+    gate.execute("BEGIN; LOCK TABLE run IN SHARE MODE").await.expect("a lock");
     let begun = Instant::now();
-    // a client that is not polled is a frozen one: here with the mark in hand
-    let holding =
-        "pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' AND backend_xid IS NOT NULL
-        AND query LIKE '%FROM schedule_mark%FOR UPDATE'";
-    while books.raw.count(holding).await == 0 {
+    let at = |state: &str| {
+        format!("pg_stat_activity WHERE datname = current_database() AND query LIKE 'INSERT INTO run%' AND {state}")
+    };
+    while books.raw.count(&at("wait_event_type = 'Lock'")).await == 0 {
         let ready = poll_fn(|context| Poll::Ready(advancing.as_mut().poll(context).is_ready())).await;
         assert!(!ready && begun.elapsed() < PATIENCE, "it was never seen with the mark in hand");
         tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    gate.execute("ROLLBACK").await.expect("the lock given back");
+    while books.raw.count(&at("state = 'idle in transaction'")).await == 0 {
+        assert!(begun.elapsed() < PATIENCE, "it never waited for its client");
     }
     let begun = Instant::now();
     assert_eq!(advance(&books, &plan).await, Advanced::Done { opened: 2, missed: 0 });

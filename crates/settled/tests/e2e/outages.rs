@@ -63,7 +63,8 @@ fn idle() {
     world.json(&["run", "--schedule", "nightly", "--json"]);
     let mut instances: Vec<Instance> = (0..INSTANCES).map(|n| world.start(&format!("s{n}"), &["serve"])).collect();
     instances.iter().for_each(|instance| drop(instance.wait_for("serving")));
-    std::thread::sleep(Duration::from_secs(3));
+    // a session that is idle tells its counts of the start only after ten seconds
+    std::thread::sleep(Duration::from_secs(12));
     let count = || -> u64 {
         let text = database.query("SELECT xact_commit FROM pg_stat_database WHERE datname = 'idle'").expect("a count");
         text.trim().parse().expect("a number")
