@@ -13,11 +13,15 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, settled_runtime, settled_
 GRANT SELECT, INSERT ON journal_entry, posting, batch_item, fence_rejection, audit_log TO settled_runtime;
 
 -- Written once, by the code; no trigger says so, the privilege does.
-GRANT SELECT, INSERT ON account, import_file, run, fence_source TO settled_runtime;
+GRANT SELECT, INSERT ON account, import_file, fence_source, job, job_run TO settled_runtime;
 
 -- What moves: states, balances, the newest holder of each unit, tokens (the counter's one row came with the schema).
-GRANT SELECT, INSERT, UPDATE ON settlement_batch, account_balance, unit_fence TO settled_runtime;
+GRANT SELECT, INSERT, UPDATE ON settlement_batch, account_balance, unit_fence, schedule_mark TO settled_runtime;
 GRANT SELECT, UPDATE ON fence_counter TO settled_runtime;
+
+-- A run is noted as finished, and a missed one may be opened after all. Which occurrence it is and what it covers stays.
+GRANT SELECT, INSERT, UPDATE (state, scheduled_for, sources, note, missed_slots, missed_since, opened_by, opened_at, finished_at)
+    ON run TO settled_runtime;
 
 -- `batch accept` writes this one column. What was counted and declared stays as it was read.
 GRANT SELECT, INSERT, UPDATE (accepted_minor) ON batch_total TO settled_runtime;

@@ -143,6 +143,8 @@ fn under_leases(roles: &Roles) {
     assert_eq!(ask(&roles.admin, "SELECT count(*) FROM lease"), "0", "what was held is given back");
     broken_batches(runtime);
     refused_write(runtime);
+    corrected(runtime);
+    scheduled(roles, runtime);
     for listing in
         [&["fence", "list", "--json"][..], &["lease", "list", "--json"], &["batch", "list", "--json"], &["status", "--json"]]
     {
@@ -196,6 +198,49 @@ fn refused_write(runtime: &World) {
     assert!(!runtime.rejections().is_empty());
 }
 
+/// One settled batch is taken back, one replaced by what its source sends instead.
+fn corrected(runtime: &World) {
+    let day = chrono::NaiveDate::from_ymd_opt(2026, 1, 7).expect("a date");
+    let imported = runtime.import(&runtime.file("wrong.csv", intake::sample::canonical(2, 2, day, 13)), "canonical-csv");
+    settle(runtime);
+    let id = number(&imported["batches"][0], "id").to_string();
+    runtime.json(&["batch", "reverse", &id, "--reason", "not ours", "--json"]);
+    let right = runtime.file("right.csv", intake::sample::canonical(2, 3, day, 13));
+    let right = right.to_str().expect("UTF-8");
+    runtime.json(&["batch", "replace", "--file", right, "--profile", "canonical-csv", "--reason", "corrected", "--json"]);
+    settle(runtime);
+}
+
+/// Planned, missed, opened after all, adopted; and a job of one's own, whose statements are those of the ledger.
+fn scheduled(roles: &Roles, runtime: &World) {
+    let every = |cron| {
+        let settings = [
+            ("SETTLED__SCHEDULE__NIGHTLY__CRON", cron),
+            ("SETTLED__SCHEDULE__NIGHTLY__ZONE", "UTC"),
+            ("SETTLED__ADMIN__LISTEN", "127.0.0.1:0"),
+            ("SETTLED__SERVE__IDLE_POLL_MS", "500"),
+        ];
+        runtime.with_more(&settings)
+    };
+    let served = every("*/2 * * * * *");
+    let mut instance = served.start("served", &["serve"]);
+    instance.wait_for("run finished");
+    instance.process.terminate().expect("a signal");
+    instance.end_quietly();
+    let (code, _, err) = every("0 2 * * *").settled(&["schedule", "adopt", "nightly", "--reason", "by night"]);
+    assert_eq!(code, 0, "{err}");
+    for sql in [
+        "UPDATE run SET state = 'missed', missed_slots = 1, missed_since = now(), finished_at = NULL WHERE slot <> '-'",
+        "INSERT INTO job (name, unit) VALUES ('report', 1000000)",
+        "INSERT INTO unit_fence (unit, generation) VALUES (1000000, 0)",
+        "INSERT INTO job_run SELECT 'report', min(id), 0, 0, gen_random_uuid() FROM run",
+    ] {
+        roles.try_as("settled_runtime", sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    every("0 2 * * *").json(&["schedule", "list", "--json"]);
+    every("0 2 * * *").json(&["schedule", "history", "--json"]);
+}
+
 fn under_row_locks(roles: &Roles) {
     let runtime = &roles.runtime.with_more(&[("SETTLED__WORKER__GUARD", "row-lock"), ("SETTLED__WORKER__PARTITIONS", "20")]);
     let (code, _, err) = runtime.settled(&["config", "adopt", "--reason", "all effects are in this database"]);
@@ -225,6 +270,10 @@ fn refused_to_instances(roles: &Roles) {
     for change in [
         "UPDATE ledger_meta SET ledger_id = gen_random_uuid()",
         "UPDATE batch_total SET net_minor = 0",
+        "UPDATE run SET business_date = business_date + 1",
+        "UPDATE run SET covers_from = NULL",
+        "DELETE FROM run",
+        "DELETE FROM job_run",
         "DELETE FROM settlement_batch",
         "TRUNCATE lease",
         "CREATE TABLE mine (id integer)",

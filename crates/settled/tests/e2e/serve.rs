@@ -223,7 +223,7 @@ fn reloaded(world: &World) {
     plain.import_sample(1, 1);
     wait_until("debug lines", || instance.events().iter().any(|event| event["level"] == "DEBUG"));
     instance.process.terminate().expect("a signal");
-    assert_eq!(instance.end().0, 0, "{}", instance.log());
+    instance.end_quietly();
 }
 
 fn get(instance: &Instance, path: &str) -> (u16, String) {

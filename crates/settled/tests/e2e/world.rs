@@ -213,6 +213,11 @@ impl Instance {
         (status.code().unwrap_or(-1), serde_json::from_str(&out).unwrap_or(Value::Null))
     }
 
+    /// Waits for its end and exit code 0; what it printed, if anything, is not JSON.
+    pub(crate) fn end_quietly(&mut self) {
+        assert_eq!(self.end().0, 0, "{}", self.log());
+    }
+
     /// Waits for its end, expects exit code 0.
     pub(crate) fn end_well(&mut self) -> Value {
         let (code, out) = self.end();
