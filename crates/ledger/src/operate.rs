@@ -31,6 +31,14 @@ pub struct Status {
     pub last_run: Option<RunRow>,
 }
 
+/// By the indexes of what is due and of what waits for a person, never by counting the books.
+pub(crate) const WAITING: &str = "SELECT
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'pending') AS pending,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'settling') AS settling,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'broken') AS broken,
+        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'quarantined') AS quarantined,
+        (SELECT count(*) FROM fence_rejection) AS fence_rejections";
+
 /// What has not come to its end: for metrics, so it must cost little however large the books are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waiting {

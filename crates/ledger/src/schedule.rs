@@ -174,6 +174,10 @@ pub struct OpenRun {
     pub units: Vec<Unit>,
 }
 
+pub(crate) const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN scheduled_for END) AS last_run,
+        CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
+    FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
+
 /// A schedule at a glance, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleState {

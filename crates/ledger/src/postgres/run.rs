@@ -43,9 +43,6 @@ const FINISH: &str = "UPDATE run SET finished_at = clock_timestamp()
     WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS NOT DISTINCT FROM $2
     AND NOT EXISTS (SELECT 1 FROM settlement_batch
         WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2::text[] IS NULL OR source = ANY($2)))";
-const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN scheduled_for END) AS last_run,
-        CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
-    FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 const HISTORY: &str =
     "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, missed_since,
         note,        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
@@ -100,7 +97,7 @@ impl PostgresLedger {
                 missed: row.try_get("missed")?,
             })
         };
-        Ok(sqlx::query(STATES).fetch_all(&self.pool).await?.iter().map(state).collect::<Result<_, _>>()?)
+        Ok(sqlx::query(crate::schedule::STATES).fetch_all(&self.pool).await?.iter().map(state).collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {

@@ -18,13 +18,6 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 const STATES: &str = "SELECT state, count(*) AS batches, coalesce(sum(items), 0) AS items FROM settlement_batch
     WHERE ($1 IS NULL OR business_date <= $1) AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))) GROUP BY state";
 const REJECTIONS: &str = "SELECT count(*) FROM fence_rejection";
-/// By the indexes of what is due and of what waits for a person, never by counting the books.
-const WAITING: &str = "SELECT
-        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'pending') AS pending,
-        (SELECT count(*) FROM settlement_batch WHERE state IN ('pending', 'settling') AND state = 'settling') AS settling,
-        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'broken') AS broken,
-        (SELECT count(*) FROM settlement_batch WHERE state IN ('broken', 'quarantined') AND state = 'quarantined') AS quarantined,
-        (SELECT count(*) FROM fence_rejection) AS fence_rejections";
 const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run WHERE state = 'open'
     ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
@@ -189,7 +182,7 @@ impl Operations for SqliteLedger {
     }
 
     async fn waiting(&self) -> Result<Waiting, LedgerError> {
-        let row = sqlx::query(WAITING).fetch_one(&self.pool).await?;
+        let row = sqlx::query(crate::operate::WAITING).fetch_one(&self.pool).await?;
         Ok(Waiting {
             pending: row.try_get("pending")?,
             settling: row.try_get("settling")?,

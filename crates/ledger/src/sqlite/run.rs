@@ -40,9 +40,6 @@ const FINISH: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ'
     WHERE finished_at IS NULL AND state = 'open' AND business_date <= $1 AND sources IS $2
     AND NOT EXISTS (SELECT 1 FROM settlement_batch
         WHERE state IN ('pending', 'settling') AND business_date <= $1 AND ($2 IS NULL OR source IN (SELECT value FROM json_each($2))))";
-const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN scheduled_for END) AS last_run,
-        CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
-    FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 const HISTORY: &str =
     "SELECT id, schedule, business_date, slot, state, scheduled_for, opened_at, opened_by, finished_at, missed_slots, missed_since,
         note,        (SELECT count(*) FROM settlement_batch b WHERE b.run_id = run.id AND b.state = 'settled') AS batches_settled
@@ -102,7 +99,7 @@ impl SqliteLedger {
                 missed: row.try_get("missed")?,
             })
         };
-        Ok(sqlx::query(STATES).fetch_all(&self.pool).await?.iter().map(state).collect::<Result<_, _>>()?)
+        Ok(sqlx::query(crate::schedule::STATES).fetch_all(&self.pool).await?.iter().map(state).collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {

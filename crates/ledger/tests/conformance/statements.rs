@@ -60,7 +60,8 @@ impl Session {
 fn statements(engine: &str) -> Vec<Statement> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = fs::read_dir(source.join(engine)).expect("the engine's folder").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<_> = files.chain([source.join("verify.rs"), source.join("verify/reversals.rs")]).collect();
+    let shared = ["operate.rs", "schedule.rs", "verify.rs", "verify/reversals.rs"].map(|file| source.join(file));
+    let mut files: Vec<_> = files.chain(shared).collect();
     files.sort();
     files.iter().flat_map(|file| constants(file)).collect()
 }
