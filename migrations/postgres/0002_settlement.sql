@@ -42,6 +42,8 @@ CREATE TABLE run (
 );
 -- What is due: the newest open run of each set of sources.
 CREATE INDEX run_newest ON run (sources, business_date DESC, id DESC) WHERE state = 'open';
+-- Whose end nobody has noted yet: a handful, however long the history.
+CREATE INDEX run_unfinished ON run (sources) WHERE state = 'open' AND finished_at IS NULL;
 
 -- One batch of one source. Fence columns are the history of who wrote it, never what a write is compared with: that is
 -- unit_fence. They are NOT NULL, because NULL compares as unknown and would let a write through or block it for ever.

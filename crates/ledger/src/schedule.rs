@@ -168,7 +168,7 @@ pub struct OpenRun {
     pub due: Due,
     /// When it was due; nothing for a run by hand.
     pub scheduled_for: Option<DateTime<Utc>>,
-    /// Whether somebody has seen its end.
+    /// Whether somebody has seen its end, and that of every older run of its sources.
     pub finished: bool,
     /// Units with batches due.
     pub units: Vec<Unit>,

@@ -76,8 +76,9 @@ impl Worker {
     }
 
     async fn note_end(&self, run: &OpenRun) -> Result<(), WorkerError> {
-        if !run.finished && self.ledger.finish(&run.due).await? > 0 {
-            info!(run.id = %run.id, schedule = run.key.schedule, business_date = %run.key.business_date, slot = run.key.slot, "run finished: nothing is due any more");
+        let ended = if run.finished { 0 } else { self.ledger.finish(&run.due).await? };
+        if ended > 0 {
+            info!(runs = ended, upto = %run.due.upto, newest = %run.id, schedule = run.key.schedule, "run finished: nothing is due any more");
         }
         Ok(())
     }

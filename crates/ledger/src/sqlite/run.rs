@@ -31,7 +31,9 @@ pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
         UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
         FROM listed WHERE listed.sources IS NOT NULL
     )
-    SELECT id, schedule, business_date, slot, sources, scheduled_for, finished_at IS NOT NULL AS finished FROM run WHERE id IN (SELECT (
+    SELECT id, schedule, business_date, slot, sources, scheduled_for, NOT EXISTS (
+            SELECT 1 FROM run r WHERE r.state = 'open' AND r.finished_at IS NULL AND r.sources IS run.sources) AS finished
+    FROM run WHERE id IN (SELECT (
         SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS listed.sources ORDER BY r.business_date DESC, r.id DESC LIMIT 1)
         FROM listed)
     ORDER BY sources NULLS LAST";

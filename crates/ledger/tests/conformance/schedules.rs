@@ -27,6 +27,7 @@ pub const EVERY: &[Named] = tests![
     an_open_run_is_never_missed,
     the_mark_never_goes_back,
     another_definition_is_adopted_and_the_mark_stays,
+    an_older_run_that_is_opened_late_ends_too,
 ];
 pub const POSTGRES: &[Named] = tests![r14_a_frozen_planner_holds_up_no_other_for_long];
 
@@ -262,6 +263,19 @@ async fn another_definition_is_adopted_and_the_mark_stays(place: Place) {
     assert_eq!(advance(&books, &old).await, Advanced::Refused { stored: "at three".to_owned() });
     let new = Advance { definition: "at three".to_owned(), ..old };
     assert_eq!(advance(&books, &new).await, Advanced::Done { opened: 1, missed: 0 });
+}
+
+/// It is not the newest, and nobody would look at it again.
+async fn an_older_run_that_is_opened_late_ends_too(place: Place) {
+    let books = place.open().await;
+    let newest = async || books.ledger.open_work().await.expect("an answer").remove(0);
+    assert_eq!(books.ledger.finish(&newest().await.due).await.expect("an answer"), 1);
+    assert!(newest().await.finished);
+    // the fixture's own run is of the 2nd of March
+    books.ledger.open_run(&night(2), holder()).await.expect("a run");
+    assert!((newest().await.id, newest().await.finished) == (books.run, false), "{:?}", newest().await);
+    assert_eq!(books.ledger.finish(&newest().await.due).await.expect("an answer"), 1);
+    assert!(newest().await.finished);
 }
 
 /// R14, R8: an instance that is frozen (or cut off) while it plans has the mark locked. The server ends its session, and another
