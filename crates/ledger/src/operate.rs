@@ -27,7 +27,7 @@ pub struct Status {
     pub items: u64,
     /// Refused writes since the ledger was made. Should be 0.
     pub fence_rejections: u64,
-    /// The newest run.
+    /// The newest run that was opened to settle something.
     pub last_run: Option<RunRow>,
 }
 

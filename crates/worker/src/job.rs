@@ -148,9 +148,9 @@ impl Worker {
         wait: Option<Duration>,
     ) -> Result<JobOutcome, WorkerError> {
         let until = wait.map(|wait| Instant::now() + wait);
-        let mut outage = None;
+        let (mut outage, mut run) = (None, None);
         while !self.drain.is_asked() {
-            match self.try_job(keeper, job, planned).await {
+            match self.try_job(keeper, job, planned, &mut run).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if until.is_some_and(|until| Instant::now() >= until) => {
                     return Err(WorkerError::JobWaitEnded(job.name().to_owned()));
@@ -169,8 +169,12 @@ impl Worker {
         keeper: &Keeper,
         job: &dyn NightlyJob,
         planned: &PlannedRun,
+        opened: &mut Option<RunId>,
     ) -> Result<Option<JobOutcome>, WorkerError> {
-        let run = self.ledger.open_run(planned, self.holder).await?;
+        let run = match *opened {
+            Some(run) => run,
+            None => *opened.insert(self.ledger.open_run(planned, self.holder).await?),
+        };
         if self.ledger.job_done(job.name(), run).await?.is_some() {
             return Ok(Some(JobOutcome::AlreadyDone));
         }

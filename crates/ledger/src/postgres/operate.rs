@@ -18,8 +18,9 @@ use sqlx::{PgConnection, Row};
 const STATES: &str = "SELECT state, count(*) AS batches, coalesce(sum(items), 0)::bigint AS items FROM settlement_batch
     WHERE ($1::date IS NULL OR business_date <= $1) AND ($2::text[] IS NULL OR source = ANY($2)) GROUP BY state";
 const REJECTIONS: &str = "SELECT count(*) FROM fence_rejection";
-const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run WHERE state = 'open'
-    ORDER BY opened_at DESC, id DESC LIMIT 1";
+/// What was missed was not run, and a job of one's own settles nothing.
+const LAST_RUN: &str = "SELECT id, schedule, business_date, slot, opened_at FROM run
+    WHERE state = 'open' AND sources IS DISTINCT FROM '{}' ORDER BY opened_at DESC, id DESC LIMIT 1";
 const RUN_SETTLED: &str = "SELECT count(*) FROM settlement_batch WHERE run_id = $1 AND state = 'settled'";
 const LIST: &str = "SELECT id, source, external_batch_id, revision, business_date, state, items, attempts, unit, break_reason
     FROM settlement_batch WHERE ($1::text IS NULL OR state = $1) AND ($2::date IS NULL OR business_date = $2)

@@ -51,7 +51,9 @@ pub fn add(suite: Suite) -> Suite {
         });
         suite = on_both(suite, &format!("R4 M13 the example killed at {step}"), move |place| killed(place, step));
     }
-    suite = on_both(suite, "R9 SIGTERM: the example stops, and the next one does it", drained);
+    let suite =
+        suite.with_postgres("R1 the example waits for the takeover in flight (postgres)", |url| in_flight(&Place::at(url)));
+    let suite = on_both(suite, "R9 SIGTERM: the example stops, and the next one does it", drained);
     on_both(suite, "control: a job that does not ask writes behind the takeover", unfenced)
 }
 
@@ -169,6 +171,31 @@ fn killed(place: &Place, step: Step) {
     assert_eq!(did.contains("is done"), step != Step::BeforeRelease, "{did}");
     assert_reported(place);
     assert_eq!(refused(place), Vec::<String>::new(), "the dead write nothing");
+}
+
+/// A newer holder is registering while the example asks: without its lock it would read what was before, and write behind the
+/// takeover. (SQLite has one writer.)
+fn in_flight(place: &Place) {
+    settled(place);
+    let mut a = Child::start(place, "stop BeforeSettleTx");
+    a.wait_stopped();
+    run(async {
+        let ledger = sqlx::PgPool::connect(&place.url).await.expect("the same database");
+        let mut registering = ledger.begin().await.expect("a transaction");
+        let mint = "UPDATE fence_counter SET token = token + 1";
+        sqlx::query(mint).execute(&mut *registering).await.expect("a token");
+        let register = "UPDATE unit_fence SET token = c.token, holder = $1 FROM fence_counter c WHERE unit >= 1000000";
+        sqlx::query(register).bind(uuid::Uuid::new_v4()).execute(&mut *registering).await.expect("not committed");
+        a.process.wake().expect("a child");
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let tables = place.texts("SELECT CAST(relname AS TEXT) FROM pg_class WHERE relname = 'nightly_report'").await;
+        assert_eq!(tables, Vec::<String>::new(), "it wrote while a newer holder was registering");
+        registering.commit().await.expect("taken over");
+    });
+    // its next turn is a grant of its own, newer than that one
+    assert!(a.end_well().contains("Done(true)"), "{}", a.said());
+    assert_reported(place);
+    assert_eq!(refused(place), ["job"]);
 }
 
 fn drained(place: &Place) {
