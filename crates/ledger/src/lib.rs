@@ -34,6 +34,7 @@ pub mod verify;
 pub use error::LedgerError;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::fence::Stamp;
 use domain::ids::{BatchId, HolderId, LedgerId, RunId};
 use domain::outcome::SettleOutcome;
@@ -286,6 +287,9 @@ pub trait Schedules: Send + Sync {
 
     /// Every schedule that ever planned something, at a glance.
     async fn schedule_states(&self) -> Result<Vec<ScheduleState>, LedgerError>;
+
+    /// Schedules with a run whose end nobody has seen, and when the oldest of those was due.
+    async fn unfinished(&self) -> Result<Vec<(String, DateTime<Utc>)>, LedgerError>;
 
     /// Runs, the newest first.
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError>;

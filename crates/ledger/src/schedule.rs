@@ -178,6 +178,10 @@ pub(crate) const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' T
         CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
     FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
 
+/// By the index of what is unfinished: a handful of rows.
+pub(crate) const UNFINISHED: &str = "SELECT schedule, min(scheduled_for) AS since FROM run
+    WHERE state = 'open' AND finished_at IS NULL AND scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
+
 /// A schedule at a glance, for metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleState {

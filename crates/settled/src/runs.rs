@@ -27,7 +27,8 @@ pub(crate) fn asked_for(config: &Config, asked: &Asked<'_>, now: DateTime<Utc>) 
         None => None,
     };
     let zone = definition.map_or(config.run.zone, Definition::zone);
-    let date = date(asked, zone, now)?;
+    let newest = definition.map(|definition| definition.days().last_closed(now).date);
+    let date = date(asked, newest, zone, now)?;
     Ok(match definition {
         Some(definition) => of_schedule(definition, date, now),
         None => PlannedRun::by_hand(RunKey::manual(date)),
@@ -46,9 +47,10 @@ pub(crate) fn named<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a
     })
 }
 
-fn date(asked: &Asked<'_>, zone: Tz, now: DateTime<Utc>) -> Result<NaiveDate, ConfigError> {
+/// A schedule's run is for the newest date that is over, as the scheduled one is; a run by hand takes what there is by now.
+fn date(asked: &Asked<'_>, newest: Option<NaiveDate>, zone: Tz, now: DateTime<Utc>) -> Result<NaiveDate, ConfigError> {
     let today = now.with_timezone(&zone).date_naive();
-    let date = asked.business_date.unwrap_or(today);
+    let date = asked.business_date.or(newest).unwrap_or(today);
     if date > today && !asked.allow_future {
         return Err(ConfigError(format!(
             "--business-date {date} is after today ({today} in {zone}): its batches may still be arriving; add --allow-future if they are not"
@@ -93,8 +95,9 @@ mod tests {
         Config { schedule, ..Config::default() }
     }
 
-    fn asked(config: &Config, schedule: Option<&str>, date: &str, now: &str) -> anyhow::Result<PlannedRun> {
-        let asked = Asked { schedule, business_date: Some(date.parse().expect("a date")), allow_future: false };
+    fn asked(config: &Config, schedule: Option<&str>, date: Option<&str>, now: &str) -> anyhow::Result<PlannedRun> {
+        let business_date = date.map(|date| date.parse().expect("a date"));
+        let asked = Asked { schedule, business_date, allow_future: false };
         asked_for(config, &asked, now.parse().expect("an instant"))
     }
 
@@ -102,7 +105,7 @@ mod tests {
     fn a_run_by_hand_is_that_of_the_only_schedule() {
         let config = config(&[("nightly", "30 2 * * *")]);
         // Monday's business date is over at midnight; its run is due on Tuesday at 02:30 in Amsterdam
-        let run = asked(&config, None, "2026-11-30", "2026-11-30T22:00:00Z").expect("a run");
+        let run = asked(&config, None, Some("2026-11-30"), "2026-11-30T22:00:00Z").expect("a run");
         assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "02:30"));
         assert_eq!(run.scheduled_for, Some("2026-12-01T01:30:00Z".parse().expect("an instant")));
         assert_eq!(run.sources, Sources::only(["shop"]));
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn of_several_slots_the_newest_that_has_come() {
         let config = config(&[("twice", "0 2,14 * * *")]);
-        let slot = |now| asked(&config, None, "2026-11-30", now).expect("a run").key.slot;
+        let slot = |now| asked(&config, None, Some("2026-11-30"), now).expect("a run").key.slot;
         assert_eq!(slot("2026-11-30T22:00:00Z"), "02:00", "none has come: the first");
         assert_eq!(slot("2026-12-01T12:00:00Z"), "02:00");
         assert_eq!(slot("2026-12-01T13:00:00Z"), "14:00", "at its very instant it has come");
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_date_that_is_no_business_day_still_runs_under_the_schedules_name() {
-        let run = asked(&config(&[("nightly", "30 2 * * *")]), None, "2026-11-29", "2026-11-30T22:00:00Z").expect("a run");
+        let run = asked(&config(&[("nightly", "30 2 * * *")]), None, Some("2026-11-29"), "2026-11-30T22:00:00Z").expect("a run");
         assert_eq!((run.key.schedule.as_str(), run.key.slot.as_str()), ("nightly", "-"));
         assert_eq!(run.sources, Sources::only(["shop"]));
     }
@@ -128,18 +131,34 @@ mod tests {
     #[test]
     fn of_several_schedules_one_must_be_named() {
         let config = config(&[("early", "30 2 * * *"), ("late", "0 5 * * *")]);
-        let run = |schedule| asked(&config, schedule, "2026-11-30", "2026-11-30T22:00:00Z");
+        let run = |schedule| asked(&config, schedule, Some("2026-11-30"), "2026-11-30T22:00:00Z");
         assert_eq!(run(None).expect("a run").key, RunKey::manual("2026-11-30".parse().expect("a date")));
         assert_eq!(run(Some("late")).expect("a run").key.slot, "05:00");
         let error = run(Some("later")).expect_err("there is none").to_string();
         assert_eq!(error, "schedule \"later\" is not configured: there are early, late");
     }
 
+    /// Tonight's run is not opened by somebody who looks after last night's.
+    #[test]
+    fn without_a_date_it_is_the_newest_one_that_is_over() {
+        let one = config(&[("nightly", "30 2 * * *")]);
+        // Tuesday afternoon: Monday is over, and its run was due last night
+        let run = asked(&one, None, None, "2026-12-01T14:00:00Z").expect("a run");
+        assert_eq!(run.key.business_date, "2026-11-30".parse().expect("a date"));
+        assert_eq!(run.scheduled_for, Some("2026-12-01T01:30:00Z".parse().expect("an instant")));
+        // over the weekend Friday is
+        let run = asked(&one, None, None, "2026-11-29T14:00:00Z").expect("a run");
+        assert_eq!(run.key.business_date, "2026-11-27".parse().expect("a date"));
+        // without a schedule nobody says when a day is over
+        let run = asked(&config(&[]), None, None, "2026-12-01T14:00:00Z").expect("a run");
+        assert_eq!(run.key, RunKey::manual("2026-12-01".parse().expect("a date")));
+    }
+
     /// What is tomorrow in one zone is today in another.
     #[test]
     fn today_is_that_of_the_schedules_zone() {
         let config = config(&[("nightly", "30 2 * * *")]);
-        assert!(asked(&config, None, "2026-12-01", "2026-11-30T22:59:59Z").is_err());
-        assert!(asked(&config, None, "2026-12-01", "2026-11-30T23:00:00Z").is_ok());
+        assert!(asked(&config, None, Some("2026-12-01"), "2026-11-30T22:59:59Z").is_err());
+        assert!(asked(&config, None, Some("2026-12-01"), "2026-11-30T23:00:00Z").is_ok());
     }
 }

@@ -2,7 +2,9 @@
 
 use super::{SqliteLedger, instant, listed, operate, run};
 use crate::operate::Operator;
-use crate::schedule::{Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, refuse};
+use crate::schedule::{
+    Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, UNFINISHED, refuse,
+};
 use crate::{LedgerError, Schedules};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -82,6 +84,10 @@ impl Schedules for SqliteLedger {
 
     async fn schedule_states(&self) -> Result<Vec<ScheduleState>, LedgerError> {
         self.states().await
+    }
+
+    async fn unfinished(&self) -> Result<Vec<(String, DateTime<Utc>)>, LedgerError> {
+        Ok(sqlx::query_as(UNFINISHED).fetch_all(&self.pool).await?)
     }
 
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {

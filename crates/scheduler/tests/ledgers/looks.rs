@@ -78,6 +78,10 @@ impl Schedules for Watched {
         self.ledger.schedule_states().await
     }
 
+    async fn unfinished(&self) -> Result<Vec<(String, chrono::DateTime<chrono::Utc>)>, LedgerError> {
+        self.ledger.unfinished().await
+    }
+
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunHistory>, LedgerError> {
         self.ledger.history(filter).await
     }

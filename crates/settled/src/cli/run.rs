@@ -24,7 +24,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Settle every due batch, together with whoever else runs
 #[derive(Debug, clap::Args)]
 pub(super) struct Run {
-    /// Batches due on or before this day; today in run.zone if not given
+    /// Batches due on or before this day. If not given: the newest business date that is over, where there is a schedule, else
+    /// today in run.zone
     #[arg(long, value_name = "YYYY-MM-DD")]
     business_date: Option<NaiveDate>,
     /// The schedule whose run it is; the only one there is, if not given

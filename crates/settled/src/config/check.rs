@@ -23,7 +23,7 @@ impl Config {
     }
 
     /// Every relation at once, so that nobody has to run it five times.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let mut wrong = Vec::new();
         if let Err(error) = self.keeper_settings().validate() {
             wrong.push(format!("lease.ttl_ms, lease.margin_ms: {error}"));

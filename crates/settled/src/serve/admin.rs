@@ -4,26 +4,25 @@
 //! instance at once would make one worse. *Ready* is about its use: the ledger answers, and it is not draining.
 
 use super::gauges::Gauges;
+use super::metrics as name;
+use super::watchdog::Watched;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
-use std::time::Duration;
-use worker::{Drain, Pulse};
+use worker::Drain;
 
 /// What the endpoint looks at.
 pub(super) struct Admin {
     pub(super) gauges: Gauges,
     pub(super) rendered: PrometheusHandle,
     pub(super) drain: Drain,
-    /// Of each loop, by name.
-    pub(super) pulses: Vec<(&'static str, Arc<Pulse>)>,
-    /// A loop that is silent for longer is stuck: longer than any transaction or pause of it.
-    pub(super) patience: Duration,
+    pub(super) watched: Watched,
 }
 
 pub(super) fn routes(admin: Arc<Admin>) -> Router {
@@ -31,13 +30,9 @@ pub(super) fn routes(admin: Arc<Admin>) -> Router {
 }
 
 async fn healthz(State(admin): State<Arc<Admin>>) -> Response {
-    let stuck = admin.pulses.iter().find(|(_, pulse)| pulse.silent_for() > admin.patience);
-    match stuck {
+    match admin.watched.stuck() {
         None => "ok\n".into_response(),
-        Some((name, pulse)) => {
-            let silent = pulse.silent_for().as_secs();
-            (StatusCode::SERVICE_UNAVAILABLE, format!("the {name} has not turned for {silent} s\n")).into_response()
-        }
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
 
@@ -46,15 +41,18 @@ async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     if admin.drain.is_asked() {
         return not_ready("draining".to_owned());
     }
-    match admin.gauges.refresh().await {
-        Ok(()) => "ready\n".into_response(),
+    match admin.gauges.text().await {
+        Ok(_) => "ready\n".into_response(),
         Err(why) => not_ready(why),
     }
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
-    // What cannot be read shows as settled_ledger_up 0; the counters of this process are there all the same.
-    let _ = admin.gauges.refresh().await;
+    // What cannot be read shows as settled_ledger_up 0; what is this process's own is there all the same.
+    let ledger = admin.gauges.text().await;
+    gauge!(name::LEDGER_UP).set(if ledger.is_ok() { 1 } else { 0 });
+    gauge!(name::DRAINING).set(if admin.drain.is_asked() { 1 } else { 0 });
     admin.rendered.run_upkeep();
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], admin.rendered.render()).into_response()
+    let text = admin.rendered.render() + &ledger.unwrap_or_default();
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -1,7 +1,7 @@
 //! Metrics: what each is called and means, and the recorder that renders them for Prometheus.
 //!
-//! Counters and histograms are of this process. Gauges about the ledger are read from it when somebody asks: every instance shows the
-//! same, so take their maximum, never their sum.
+//! Counters and histograms are of this process, and so are three gauges. The others are the ledger's, read when somebody asks: every
+//! instance that reaches it shows the same, so take their maximum, never their sum.
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -36,18 +36,21 @@ const COUNTERS: [(&str, &str); 9] = [
     (RUNS_MISSED, "Occurrences this process recorded as missed, by schedule"),
 ];
 
-const GAUGES: [(&str, &str); 11] = [
-    (LEDGER_UP, "1 when the ledger answered the last time somebody asked"),
-    (DRAINING, "1 while this process drains"),
+const OWN_GAUGES: [(&str, &str); 3] =
+    [(LEDGER_UP, "1 when the ledger answers"), (DRAINING, "1 while this process drains"), (BUILD_INFO, "The version that runs")];
+
+const LEDGER_GAUGES: [(&str, &str); 8] = [
     (BATCHES, "Batches in the ledger that have not come to their end, by state"),
     (UNITS_DUE, "Units of the ledger that have batches due"),
     (LEDGER_FENCE_REJECTIONS, "Refused writes that the ledger keeps, of every instance ever"),
-    (RUN_LATENESS, "For how long the newest run of a schedule is past its time with batches still due; 0 when it has none"),
+    (RUN_LATENESS, "For how long the oldest run of a schedule whose end nobody has seen is past its time; 0 when there is none"),
     (LAST_RUN, "When the newest run of a schedule was due"),
     (NEXT_RUN, "When the first run of a schedule is due that nobody has planned yet; in the past only if nobody plans"),
     (MISSED_RUNS, "Occurrences of a schedule that were missed, ever"),
-    (SCHEDULE_REFUSED, "1 while a schedule is defined otherwise here than in the ledger, so that this process does not plan it"),
-    (BUILD_INFO, "The version that runs"),
+    (
+        SCHEDULE_REFUSED,
+        "1 while this process cannot plan a schedule: it is defined otherwise than in the ledger, or the ledger does not take it",
+    ),
 ];
 
 const HISTOGRAMS: [(&str, &str, [f64; 10]); 2] = [
@@ -71,10 +74,15 @@ pub(crate) fn install() -> anyhow::Result<PrometheusHandle> {
     }
     let handle = builder.install_recorder()?;
     COUNTERS.iter().for_each(|(name, text)| describe_counter!(*name, *text));
-    GAUGES.iter().for_each(|(name, text)| describe_gauge!(*name, *text));
+    OWN_GAUGES.iter().for_each(|(name, text)| describe_gauge!(*name, *text));
     HISTOGRAMS.iter().for_each(|(name, text, _)| describe_histogram!(*name, *text));
     zero();
     Ok(handle)
+}
+
+/// Describes the ledger's gauges to the recorder in force.
+pub(super) fn describe_gauges() {
+    LEDGER_GAUGES.iter().for_each(|(name, text)| describe_gauge!(*name, *text));
 }
 
 /// What was never counted is not rendered, and an alert on it would be blind until the first time, which may be the only one.
@@ -88,6 +96,5 @@ fn zero() {
     for outcome in ["renewed", "lost", "unknown"] {
         counter!(lease::RENEWALS, "outcome" => outcome).increment(0);
     }
-    gauge!(DRAINING).set(0);
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1);
 }

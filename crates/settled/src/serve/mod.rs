@@ -7,6 +7,7 @@ mod gauges;
 mod metrics;
 mod planning;
 mod reload;
+mod watchdog;
 
 use crate::config::{Config, ConfigError, LogFormat};
 use crate::probe::SignalAt;
@@ -17,20 +18,21 @@ use admin::Admin;
 use anyhow::Context;
 use domain::step::{NoProbe, Probe};
 use gauges::Gauges;
+use ledger::Ledger;
+use metrics_exporter_prometheus::PrometheusHandle;
 use planning::Planning;
 use reload::Reload;
 use scheduler::definition::Definition;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
-use worker::{Pulse, Worker};
-
-/// A loop that does not turn for so long, beside its longest transaction, is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+use tokio::task::{JoinError, JoinHandle};
+use watchdog::Watched;
+use worker::{Drain, Pulse, Worker};
 
 /// Serves until a signal, or until something waiting cannot cure.
 pub(crate) async fn serve(
@@ -47,53 +49,107 @@ pub(crate) async fn serve(
     let ledger = wire::ledger(&config).await?;
     let probe: Arc<dyn Probe> = signal_at.map_or_else(|| Arc::new(NoProbe) as Arc<dyn Probe>, |at| Arc::new(at));
     let worker = Arc::new(wire::worker(&config, Arc::clone(&ledger), probe)?);
-    let drain = worker.drain.clone();
-    drain_on_signal(drain.clone())?;
+    drain_on_signal(worker.drain.clone())?;
     announce(&config, &definitions, listener.local_addr()?);
-
-    let (schedules, planned_by) = watch::channel(definitions);
-    let (wake, planning_pulse) = (Arc::new(Notify::new()), Arc::new(Pulse::default()));
-    let planning = Planning {
-        ledger: Arc::clone(&ledger),
-        holder: worker.holder,
-        definitions: planned_by.clone(),
-        wake: Arc::clone(&wake),
-        drain: drain.clone(),
-        pulse: Arc::clone(&planning_pulse),
-    };
-    let admin = Arc::new(Admin {
-        gauges: Gauges::new(ledger, planned_by.clone()),
-        rendered,
-        drain: drain.clone(),
-        pulses: vec![("worker", Arc::clone(&worker.pulse)), ("planner", planning_pulse)],
-        patience: PATIENCE + config.settle_timeout(),
-    });
-    let mut endpoint = tokio::spawn(axum::serve(listener, admin::routes(admin)).into_future());
-    let mut planner = tokio::spawn(planning.plan());
-    let mut settler = tokio::spawn(work(Arc::clone(&worker), wake));
-    let reloader = tokio::spawn(reload_at(hangup, Reload { file, level, config }, Arc::clone(&worker), schedules));
-
-    // Whichever ends first ends all of them: an instance that does half of its work looks alive and is not.
-    let ended = tokio::select! {
-        ended = &mut settler => ended.context("the worker panicked").flatten(),
-        ended = &mut planner => ended.context("the planner panicked").flatten(),
-        ended = &mut endpoint => ended.context("the admin endpoint panicked").and_then(|ended| Ok(ended?)),
-    };
-    drain.ask();
-    ::metrics::gauge!(metrics::DRAINING).set(1);
-    for task in [settler, planner] {
-        if !task.is_finished() {
-            task.await.context("a loop panicked while draining")??;
-        }
-    }
-    reloader.abort();
-    endpoint.abort();
-    let _ = reloader.await;
+    let reload = Reload { file, level, config };
+    let loops = Loops::start(&worker, ledger, definitions, (listener, rendered), (hangup, reload));
+    let ended = loops.end(&worker.drain).await;
     // Last of all: until here it kept the leases of what was still in hand.
     if let Some(keeper) = Arc::into_inner(worker).and_then(|worker| worker.keeper) {
         keeper.shutdown().await;
     }
     ended.map(|()| ExitCode::from(exit::DONE))
+}
+
+/// A loop, and how it ended.
+type Loop = JoinHandle<anyhow::Result<()>>;
+
+/// What runs beside each other in one instance.
+struct Loops {
+    settler: Loop,
+    planner: Loop,
+    endpoint: Loop,
+    reloader: JoinHandle<()>,
+    watchdog: JoinHandle<()>,
+}
+
+impl Loops {
+    fn start(
+        worker: &Arc<Worker>,
+        ledger: Arc<dyn Ledger>,
+        definitions: Vec<Definition>,
+        (listener, rendered): (TcpListener, PrometheusHandle),
+        (hangup, reload): (Signal, Reload),
+    ) -> Loops {
+        let (schedules, definitions) = watch::channel(definitions);
+        let (refused, unplanned) = watch::channel(BTreeSet::new());
+        let (wake, drain, pulse) = (Arc::new(Notify::new()), worker.drain.clone(), Arc::new(Pulse::default()));
+        let watched = Watched { worker: Arc::clone(worker), planner: Arc::clone(&pulse) };
+        let planning = Planning {
+            ledger: Arc::clone(&ledger),
+            holder: worker.holder,
+            definitions: definitions.clone(),
+            wake: Arc::clone(&wake),
+            drain: drain.clone(),
+            pulse,
+            refused,
+        };
+        let gauges = Gauges { ledger, definitions, refused: unplanned, last: Arc::default() };
+        let admin = Arc::new(Admin { gauges, rendered, drain, watched: watched.clone() });
+        Loops {
+            settler: tokio::spawn(work(Arc::clone(worker), wake)),
+            planner: tokio::spawn(planning.plan()),
+            endpoint: tokio::spawn(answer(listener, admin)),
+            reloader: tokio::spawn(reload_at(hangup, reload, Arc::clone(worker), schedules)),
+            watchdog: tokio::spawn(watched.wait()),
+        }
+    }
+
+    /// Whichever ends first ends all of them: an instance that does half of its work looks alive and is not. What went wrong first is
+    /// what is told.
+    async fn end(self, drain: &Drain) -> anyhow::Result<()> {
+        let Loops { settler, planner, endpoint, reloader, watchdog } = self;
+        tokio::pin!(settler, planner, endpoint, watchdog);
+        let all = async {
+            let (mut ended, first) = tokio::select! {
+                ended = &mut settler => (told("worker", ended), 0),
+                ended = &mut planner => (told("planner", ended), 1),
+                ended = &mut endpoint => (told("admin endpoint", ended), 2),
+            };
+            drain.ask();
+            if first != 0 {
+                ended = ended.and(told("worker", settler.await));
+            }
+            if first != 1 {
+                ended = ended.and(told("planner", planner.await));
+            }
+            ended
+        };
+        let ended = tokio::select! {
+            ended = all => ended,
+            // there is nothing to wait for: what is stuck does not drain
+            _ = &mut watchdog => std::process::exit(i32::from(exit::UNAVAILABLE)),
+        };
+        // they look at the worker, which is to be taken apart now
+        watchdog.abort();
+        endpoint.abort();
+        reloader.abort();
+        let _ = tokio::join!(watchdog, async { endpoint.is_finished() || endpoint.await.is_err() }, reloader);
+        ended
+    }
+}
+
+/// How a loop ended; an error that is not the first one would be told nowhere else.
+fn told(name: &'static str, ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+    let ended = ended.with_context(|| format!("the {name} panicked")).flatten();
+    if let Err(error) = &ended {
+        tracing::error!(error = format!("{error:#}"), "the {name} ended; so does this instance");
+    }
+    ended
+}
+
+async fn answer(listener: TcpListener, admin: Arc<Admin>) -> anyhow::Result<()> {
+    Ok(axum::serve(listener, admin::routes(admin)).await?)
 }
 
 async fn work(worker: Arc<Worker>, wake: Arc<Notify>) -> anyhow::Result<()> {

@@ -3,11 +3,12 @@
 use super::metrics as name;
 use domain::ids::HolderId;
 use ledger::{Ledger, Schedules};
-use metrics::{counter, gauge};
+use metrics::counter;
 use scheduler::bell::Bell;
 use scheduler::definition::Definition;
 use scheduler::planner::Planner;
 use scheduler::report::{Outcome, Report, Rung};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use worker::{Drain, Pulse};
@@ -22,6 +23,8 @@ pub(super) struct Planning {
     pub(super) wake: Arc<Notify>,
     pub(super) drain: Drain,
     pub(super) pulse: Arc<Pulse>,
+    /// Schedules that are not planned here, as of the last look.
+    pub(super) refused: watch::Sender<BTreeSet<String>>,
 }
 impl Planning {
     /// Plans until a drain is asked. Outages are waited out by the planner: the marks stand meanwhile.
@@ -50,11 +53,12 @@ impl Planning {
     }
 
     fn show(&self, definitions: &[Definition], report: &Report) {
+        let unplanned = |outcome: &Outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Failed { .. });
+        let refused = report.schedules.iter().filter(|row| unplanned(&row.outcome)).map(|row| row.schedule.clone());
+        self.refused.send_replace(refused.collect());
         for definition in definitions {
             let schedule = definition.name();
             let outcome = report.schedules.iter().find(|row| row.schedule == schedule).map(|row| &row.outcome);
-            let refused = matches!(outcome, Some(Outcome::Refused { .. }));
-            gauge!(name::SCHEDULE_REFUSED, "schedule" => schedule.to_owned()).set(if refused { 1 } else { 0 });
             let (opened, missed) = match outcome {
                 Some(Outcome::Planned { opened, missed }) => (*opened, *missed),
                 Some(Outcome::Started | Outcome::Refused { .. } | Outcome::Failed { .. }) | None => (0, 0),

@@ -22,12 +22,15 @@ impl Reload {
     pub(super) fn reload(&mut self, pace: &Pace) -> anyhow::Result<Vec<Definition>> {
         let read = Config::load(self.file.as_deref())?;
         let definitions = read.schedules()?;
-        self.level.set(&read.log)?;
+        let merged = merged(&self.config, read.clone());
+        // each was checked for itself; what will be in force is a third one
+        merged.check()?;
+        self.level.set(&merged.log)?;
         let stays = fixed_sections(&self.config, &read);
         if !stays.is_empty() {
             tracing::warn!(sections = stays.join(", "), "changed in the configuration, and only a restart takes them over");
         }
-        self.config = merged(&self.config, read);
+        self.config = merged;
         pace.set(wire::worker_settings(&self.config));
         tracing::warn!("configuration reloaded: schedules, pace of the worker, log level");
         Ok(definitions)

@@ -1,5 +1,6 @@
 //! R14: the database is lost in the middle of everything, and comes back. On a server of each test's own.
 
+use crate::serve::{get, metric};
 use crate::world::{Instance, World, wait_until};
 use lab::postgres::{Durability, Postgres};
 use lab::trials::Suite;
@@ -36,10 +37,16 @@ fn lost_during_a_run() {
     server.kill().expect("a kill");
     // whoever works, or plans, meets it
     instances[0].wait_for("is out");
+    // the process is well and of no use: nobody should start it again, nor send anything to it
+    assert_eq!(get(&instances[0], "/healthz").0, 200);
+    assert_eq!(get(&instances[0], "/readyz").0, 503);
+    assert_eq!(metric(&instances[0], "settled_ledger_up").as_deref(), Some("0"));
+    assert_eq!(metric(&instances[0], "settled_batches{state=\"pending\"}"), None, "what is not known is not shown");
     server.start_again().expect("the server again");
     let (before, at) = (runs(&world), world.settled_batches());
     assert!(at < 1_500, "the outage was in the middle of the run; settle more batches");
     wait_until("everything is settled", || world.settled_batches() == 1_500);
+    wait_until("it is of use again", || get(&instances[0], "/readyz").0 == 200);
     wait_until("the next run is planned", || runs(&world) > before);
     for instance in &mut instances {
         instance.process.terminate().expect("a signal");

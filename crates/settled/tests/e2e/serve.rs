@@ -20,6 +20,8 @@ pub(crate) fn add(suite: Suite) -> Suite {
         });
     let suite = on_both(suite, "a definition that changed plans nothing until it is adopted", |world, _| adopted(world));
     let suite = on_both(suite, "a reload takes over schedules, and names what takes a restart", |world, _| reloaded(world));
+    let suite =
+        on_both(suite, "a run that nobody ends is late, and a schedule that is no more leaves no gauge", |world, _| late(world));
     on_both(suite, "the admin endpoint tells health, readiness and metrics", |world, _| endpoint(world))
 }
 
@@ -226,11 +228,43 @@ fn reloaded(world: &World) {
     instance.end_quietly();
 }
 
-fn get(instance: &Instance, path: &str) -> (u16, String) {
+pub(crate) fn metric(instance: &Instance, name: &str) -> Option<String> {
+    let text = get(instance, "/metrics").1;
+    let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+    line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned)
+}
+
+pub(crate) fn get(instance: &Instance, path: &str) -> (u16, String) {
     let address = instance.wait_for("serving")["address"].as_str().expect("an address").to_owned();
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
     let mut answer = agent.get(format!("http://{address}{path}")).call().expect("an answer");
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
+}
+
+/// Somebody has the unit and does not work it: the run is late from its own time on, also when the next ones have come.
+fn late(world: &World) {
+    world.import_sample(1, 2);
+    let holding = world.with_more(&[("SETTLED__LEASE__TTL_MS", "60000")]);
+    let mut frozen = holding.start("frozen", &["run", "--json", "--signal-at", "BatchesClaimed=stop"]);
+    frozen.wait_stopped();
+    let file = |schedule: &str| world.file("settled.toml", format!("{schedule}[admin]\nlisten = \"127.0.0.1:0\"\n"));
+    let path = file("[schedule.nightly]\ncron = \"*/4 * * * * *\"\nzone = \"UTC\"\n");
+    let mut command = holding.command(&["serve", "--config", path.to_str().expect("UTF-8")]);
+    let mut instance = world.start_command("served", &mut command);
+    instance.wait_for("serving");
+    let of_nightly = |name: &str| metric(&instance, &format!("{name}{{schedule=\"nightly\"}}"));
+    let lateness = || of_nightly("settled_run_lateness_seconds").map_or(0, |late| late.parse::<i64>().expect("seconds"));
+    wait_until("it is later than from one night to the next", || lateness() > 2 * NIGHT_S);
+    // a schedule that is configured no more leaves nothing behind
+    file("");
+    instance.process.hangup().expect("a signal");
+    instance.wait_for("configuration reloaded");
+    let of_nightly = |name: &str| metric(&instance, &format!("{name}{{schedule=\"nightly\"}}"));
+    wait_until("its gauges are gone", || of_nightly("settled_run_lateness_seconds").is_none());
+    assert_eq!(of_nightly("settled_schedule_next_run_timestamp_seconds"), None);
+    instance.process.terminate().expect("a signal");
+    instance.end_quietly();
+    frozen.process.kill().expect("a kill");
 }
 
 fn endpoint(world: &World) {
@@ -243,12 +277,7 @@ fn endpoint(world: &World) {
     world.import_sample(4, 2);
     wait_until("the batches are settled", || world.settled_batches() == 4);
     std::thread::sleep(Duration::from_secs(3));
-    let (code, text) = get(&instance, "/metrics");
-    assert_eq!(code, 200);
-    let value = |name: &str| {
-        let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
-        line.and_then(|line| line.rsplit(' ').next()).unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
-    };
+    let value = |name: &str| metric(&instance, name).unwrap_or_else(|| panic!("{name} in {}", get(&instance, "/metrics").1));
     assert_eq!(value("settled_batches_settled_total"), "4");
     assert_eq!(value("settled_items_settled_total"), "12");
     assert_eq!(value("settled_ledger_up"), "1");
@@ -259,6 +288,7 @@ fn endpoint(world: &World) {
     assert_ne!(value("settled_runs_planned_total{schedule=\"nightly\"}"), "0");
     assert_ne!(value("settled_leases_acquired_total"), "0");
     assert_ne!(value("settled_settle_transaction_seconds_count"), "0");
+    assert_eq!(value("settled_run_lateness_seconds{schedule=\"nightly\"}"), "0");
     let next: f64 = value("settled_schedule_next_run_timestamp_seconds{schedule=\"nightly\"}").parse().expect("a number");
     let last: f64 = value("settled_schedule_last_run_timestamp_seconds{schedule=\"nightly\"}").parse().expect("a number");
     assert!(next > last, "{next} is after {last}");
