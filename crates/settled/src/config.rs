@@ -178,7 +178,9 @@ impl Config {
         }
         let environment = config::Environment::with_prefix("SETTLED").prefix_separator("__").separator("__").try_parsing(true);
         let read = || -> Result<Config, config::ConfigError> { builder.add_source(environment).build()?.try_deserialize() };
-        let mut config = read().map_err(|error| ConfigError(error.to_string())).context("the configuration cannot be read")?;
+        let mut config = read()
+            .map_err(|error| ConfigError(without_excerpt(&error.to_string())))
+            .context("the configuration cannot be read")?;
         config.folder = file.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         config.check()?;
         Ok(config)
@@ -206,4 +208,10 @@ impl Config {
     pub(crate) fn idle_timeout(&self) -> Duration {
         self.worker.idle_timeout_ms.map_or(self.ttl() / 4, Duration::from_millis)
     }
+}
+
+/// An error of the parser without the lines it quotes: one of them may be the one with the password.
+fn without_excerpt(error: &str) -> String {
+    let quotes = |line: &&str| !line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start().starts_with('|');
+    error.lines().filter(quotes).collect::<Vec<_>>().join(" ")
 }

@@ -1,9 +1,10 @@
 //! Which run a person means: that of the schedule, where there is one, so that a run by hand and the scheduled one are the same.
 
 use crate::config::{Config, ConfigError};
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use domain::run::RunKey;
+use ledger::Ledger;
 use ledger::schedule::PlannedRun;
 use scheduler::definition::Definition;
 use scheduler::plan::planned;
@@ -35,6 +36,25 @@ pub(crate) fn asked_for(config: &Config, asked: &Asked<'_>, now: DateTime<Utc>) 
     })
 }
 
+/// A run by hand takes the place of the scheduled one, so it must be what the ledger's definition would make of it: with other
+/// sources, say, the night would be lost.
+///
+/// # Errors
+/// What to do.
+pub(crate) async fn refuse_other_definition(config: &Config, ledger: &dyn Ledger, planned: &PlannedRun) -> anyhow::Result<()> {
+    let name = &planned.key.schedule;
+    let definitions = config.schedules()?;
+    let Some(definition) = definitions.iter().find(|definition| definition.name() == name) else { return Ok(()) };
+    let marks = ledger.marks().await?;
+    match marks.marks.iter().find(|mark| mark.schedule == *name) {
+        Some(mark) if mark.definition != definition.hash() => Err(ConfigError(format!(
+            "schedule {name} is defined otherwise here than in the ledger; set schedule.{name} as the other instances have it, or run `settled schedule adopt {name} --reason …`"
+        ))
+        .into()),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// The schedule of that name.
 ///
 /// # Errors
@@ -51,6 +71,9 @@ pub(crate) fn named<'a>(definitions: &'a [Definition], name: &str) -> Result<&'a
 fn date(asked: &Asked<'_>, newest: Option<NaiveDate>, zone: Tz, now: DateTime<Utc>) -> Result<NaiveDate, ConfigError> {
     let today = now.with_timezone(&zone).date_naive();
     let date = asked.business_date.or(newest).unwrap_or(today);
+    if !(1970..2200).contains(&date.year()) {
+        return Err(ConfigError(format!("--business-date {date} is too far away: runs are for days from 1970 to 2199")));
+    }
     if date > today && !asked.allow_future {
         return Err(ConfigError(format!(
             "--business-date {date} is after today ({today} in {zone}): its batches may still be arriving; add --allow-future if they are not"

@@ -35,7 +35,7 @@ pub(super) struct Run {
     #[arg(long)]
     allow_future: bool,
     /// Give up (exit code 4) when batches are still due after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=31_536_000))]
     wait: Option<u64>,
     /// Print the outcome as JSON
     #[arg(long)]
@@ -63,6 +63,7 @@ impl Run {
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
         let ledger = wire::ledger(config).await?;
+        runs::refuse_other_definition(config, ledger.as_ref(), &planned).await?;
         let probe: Arc<dyn Probe> = match &self.signal_at {
             Some(at) => Arc::new(at.clone()),
             None => Arc::new(NoProbe),

@@ -1,7 +1,7 @@
 //! `settled schedule list | preview | history | adopt`.
 
 use super::Because;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::output::say;
 use crate::{output, runs, wire};
 use chrono::{DateTime, Days, NaiveDate, SecondsFormat, Utc};
@@ -167,7 +167,8 @@ impl Preview {
         let mut shown = Vec::new();
         for definition in chosen {
             let from = self.from.unwrap_or_else(|| Utc::now().with_timezone(&definition.zone()).date_naive());
-            let seen = preview(definition, from, self.to.unwrap_or(from + Days::new(14)), self.limit)?;
+            let to = self.to.or_else(|| from.checked_add_days(Days::new(14))).unwrap_or(from);
+            let seen = preview(definition, from, to, self.limit).map_err(|error| ConfigError(error.to_string()))?;
             if self.json {
                 shown.push(seen);
                 continue;

@@ -62,6 +62,9 @@ impl Config {
                 self.settle_timeout().as_millis()
             ));
         }
+        if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| self.database.url.starts_with(scheme)) {
+            wrong.push("database.url must begin with sqlite: or postgres://".to_owned());
+        }
         wrong.extend(self.schedules().err().map(|error| error.0));
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
     }
@@ -92,6 +95,22 @@ mod tests {
         let told = config.check().expect_err("two relations are wrong").to_string();
         assert!(told.contains("worker.settle_timeout_ms is 1000"), "{told}");
         assert!(told.contains("worker.partitions is 0"), "{told}");
+    }
+
+    #[test]
+    fn an_error_quotes_no_line_that_may_have_the_password() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("bad.toml");
+        for text in [
+            "url = \"sqlite:a.db\"\nurl = \"postgres://u:s3cr3t@h/x\"",
+            "url = \"postgres://u:s3cr3t@h/x",
+            "url = \"postgres:u:s3cr3t@h/x\"",
+        ] {
+            std::fs::write(&file, format!("[database]\n{text}\n")).expect("a file");
+            let told = format!("{:#}", Config::load(Some(&file)).expect_err("it is broken"));
+            assert!(!told.contains("s3cr3t"), "{told}");
+            assert!(told.contains("line ") || told.contains("database.url"), "it says where: {told}");
+        }
     }
 
     #[test]

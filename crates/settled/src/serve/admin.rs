@@ -12,9 +12,15 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use worker::Drain;
 
 /// What the endpoint looks at.
@@ -25,7 +31,35 @@ pub(super) struct Admin {
     pub(super) watched: Watched,
 }
 
-pub(super) fn routes(admin: Arc<Admin>) -> Router {
+/// Most connections at once. A scraper and two probes need three.
+const CONNECTIONS: usize = 32;
+/// For a request's head, so that a client that says nothing does not keep its connection.
+const HEAD: Duration = Duration::from_secs(5);
+/// For a whole request and its answer.
+const REQUEST: Duration = Duration::from_secs(15);
+
+/// Answers until it is aborted. Few connections, each for one request and not for long: file descriptors belong to the work.
+pub(super) async fn answer(listener: TcpListener, admin: Arc<Admin>) -> anyhow::Result<()> {
+    let (routes, permits) = (routes(admin), Arc::new(Semaphore::new(CONNECTIONS)));
+    loop {
+        let permit = Arc::clone(&permits).acquire_owned().await?;
+        let Ok((stream, _)) = listener.accept().await else {
+            // no descriptor is free, most likely; the client tries again, and so do we
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let service = TowerToHyperService::new(routes.clone());
+        tokio::spawn(async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(HEAD).keep_alive(false);
+            // a client that goes away is no event
+            let _ = tokio::time::timeout(REQUEST, http.serve_connection(TokioIo::new(stream), service)).await;
+            drop(permit);
+        });
+    }
+}
+
+fn routes(admin: Arc<Admin>) -> Router {
     Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics)).with_state(admin)
 }
 

@@ -27,12 +27,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinHandle};
 use watchdog::Watched;
 use worker::{Drain, Pulse, Worker};
+
+/// What a drain takes beside a settle transaction: handing back, releasing, a look that is under way.
+const DRAIN_SLACK: Duration = Duration::from_secs(15);
 
 /// Serves until a signal, or until something waiting cannot cure.
 pub(crate) async fn serve(
@@ -51,9 +55,10 @@ pub(crate) async fn serve(
     let worker = Arc::new(wire::worker(&config, Arc::clone(&ledger), probe)?);
     drain_on_signal(worker.drain.clone())?;
     announce(&config, &definitions, listener.local_addr()?);
+    let most = config.settle_timeout() + DRAIN_SLACK;
     let reload = Reload { file, level, config };
     let loops = Loops::start(&worker, ledger, definitions, (listener, rendered), (hangup, reload));
-    let ended = loops.end(&worker.drain).await;
+    let ended = loops.end(&worker.drain, most).await;
     // Last of all: until here it kept the leases of what was still in hand.
     if let Some(keeper) = Arc::into_inner(worker).and_then(|worker| worker.keeper) {
         keeper.shutdown().await;
@@ -99,7 +104,7 @@ impl Loops {
         Loops {
             settler: tokio::spawn(work(Arc::clone(worker), wake)),
             planner: tokio::spawn(planning.plan()),
-            endpoint: tokio::spawn(answer(listener, admin)),
+            endpoint: tokio::spawn(admin::answer(listener, admin)),
             reloader: tokio::spawn(reload_at(hangup, reload, Arc::clone(worker), schedules)),
             watchdog: tokio::spawn(watched.wait()),
         }
@@ -107,7 +112,7 @@ impl Loops {
 
     /// Whichever ends first ends all of them: an instance that does half of its work looks alive and is not. What went wrong first is
     /// what is told.
-    async fn end(self, drain: &Drain) -> anyhow::Result<()> {
+    async fn end(self, drain: &Drain, most: Duration) -> anyhow::Result<()> {
         let Loops { settler, planner, endpoint, reloader, watchdog } = self;
         tokio::pin!(settler, planner, endpoint, watchdog);
         let all = async {
@@ -127,6 +132,11 @@ impl Loops {
         };
         let ended = tokio::select! {
             ended = all => ended,
+            // a transaction ends within its limit, or the server that should end it does not answer
+            () = async { drain.asked().await; tokio::time::sleep(most).await } => {
+                tracing::error!(waited_s = most.as_secs(), "the drain does not come to its end; ending all the same, which is safe as a kill is");
+                std::process::exit(i32::from(exit::UNAVAILABLE))
+            }
             // there is nothing to wait for: what is stuck does not drain
             _ = &mut watchdog => std::process::exit(i32::from(exit::UNAVAILABLE)),
         };
@@ -146,10 +156,6 @@ fn told(name: &'static str, ended: Result<anyhow::Result<()>, JoinError>) -> any
         tracing::error!(error = format!("{error:#}"), "the {name} ended; so does this instance");
     }
     ended
-}
-
-async fn answer(listener: TcpListener, admin: Arc<Admin>) -> anyhow::Result<()> {
-    Ok(axum::serve(listener, admin::routes(admin)).await?)
 }
 
 async fn work(worker: Arc<Worker>, wake: Arc<Notify>) -> anyhow::Result<()> {

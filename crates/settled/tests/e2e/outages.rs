@@ -1,12 +1,17 @@
 //! R14: the database is lost in the middle of everything, and comes back. On a server of each test's own.
 
 use crate::serve::{get, metric};
-use crate::world::{Instance, World, wait_until};
+use crate::world::{Instance, World, nightly, wait_until};
 use lab::postgres::{Durability, Postgres};
 use lab::trials::Suite;
 use std::time::{Duration, Instant};
 
 pub(crate) fn add(suite: Suite) -> Suite {
+    let suite = match nightly() {
+        // more than a minute of waiting
+        true => suite.with_postgres("a database that falls silent for good ends the instance", |_| fallen_silent()),
+        false => suite,
+    };
     suite
         .with_postgres("R14 the database is lost during a run: the run goes on, and the next one is planned", |_| {
             lost_during_a_run()
@@ -54,6 +59,21 @@ fn lost_during_a_run() {
         assert_eq!(code, 0, "it waited, and went on: {}", instance.log());
     }
     world.assert_all_settled(1_500);
+}
+
+/// Its host is gone and nobody says so: what waits for an answer would wait for ever.
+fn fallen_silent() {
+    let mut server = Postgres::start(Durability::Off).expect("a server");
+    let world = served(&World::postgres(&server.create_database("night").expect("a database")));
+    let mut instance = world.start("served", &["serve"]);
+    instance.wait_for("run finished");
+    server.freeze().expect("a signal");
+    let begun = Instant::now();
+    instance.wait_for("stuck; ending");
+    assert_eq!(instance.end().0, 4, "{}", instance.log());
+    println!("ended after {} s of silence", begun.elapsed().as_secs());
+    server.wake().expect("a signal");
+    world.json(&["verify", "--json"]);
 }
 
 /// The longest idle pause is the default one. Counted by the server: every statement outside of a transaction is one.

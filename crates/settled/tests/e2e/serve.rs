@@ -177,6 +177,9 @@ fn adopted(world: &World) {
     let before = history(&changed).len();
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(history(&changed).len(), before, "nothing is planned by it");
+    // nor does a person take the night's place with it
+    let (code, _, err) = changed.settled(&["run", "--json"]);
+    assert!(code == 2 && err.contains("settled schedule adopt nightly"), "{err}");
     // what is due is settled all the same
     changed.import_sample(2, 2);
     wait_until("the batches are settled", || changed.settled_batches() == 2);
@@ -274,6 +277,11 @@ fn endpoint(world: &World) {
     assert_eq!(get(&instance, "/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(get(&instance, "/readyz"), (200, "ready\n".to_owned()));
     assert_eq!(get(&instance, "/nothing").0, 404);
+    // clients that say nothing keep nobody out for long
+    let address = instance.wait_for("serving")["address"].as_str().expect("an address").to_owned();
+    let silent: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(&address).expect("a connection")).collect();
+    assert_eq!(get(&instance, "/healthz").0, 200);
+    drop(silent);
     world.import_sample(4, 2);
     wait_until("the batches are settled", || world.settled_batches() == 4);
     std::thread::sleep(Duration::from_secs(3));
