@@ -81,7 +81,7 @@ impl Schedule {
                 let definition = runs::named(&definitions, name)?;
                 wire::existing(config).await?.adopt_schedule(name, &definition.hash(), &because.operator()?).await?;
                 say!(
-                    "schedule {name} is planned by the configured definition from now on; what the old one had not planned is caught up by its rule"
+                    "schedule {name} is planned by the configured definition from now on; what occurs by it since it was last looked at (some minutes ago, if instances run) is caught up by its rule"
                 );
             }
         }
