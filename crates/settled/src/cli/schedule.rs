@@ -235,11 +235,11 @@ impl History {
 
 fn row(run: RunHistory) -> [String; 9] {
     let missed = match run.missed_slots {
-        0 => None,
+        0 => run.missed_since.map(|_| "missed, run after all".to_owned()),
         1 => Some("missed".to_owned()),
         slots => Some(format!("{slots} occurrences missed")),
     };
-    let opened = if missed.is_some() { String::new() } else { utc(run.opened_at) };
+    let opened = if run.missed_slots > 0 { String::new() } else { utc(run.opened_at) };
     [
         run.id.to_string(),
         run.key.schedule,

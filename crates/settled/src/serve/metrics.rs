@@ -45,7 +45,7 @@ const GAUGES: [(&str, &str); 11] = [
     (RUN_LATENESS, "For how long the newest run of a schedule is past its time with batches still due; 0 when it has none"),
     (LAST_RUN, "When the newest run of a schedule was due"),
     (NEXT_RUN, "When the first run of a schedule is due that nobody has planned yet; in the past only if nobody plans"),
-    (MISSED_RUNS, "Occurrences of a schedule that were missed, ever"),
+    (MISSED_RUNS, "Occurrences of a schedule that were missed, and have not been run since"),
     (SCHEDULE_REFUSED, "1 while a schedule is defined otherwise here than in the ledger, so that this process does not plan it"),
     (BUILD_INFO, "The version that runs"),
 ];
