@@ -30,7 +30,8 @@ CREATE TABLE run (
     sources       text[]      COLLATE "C",
     -- how a wall time that does not exist, or exists twice, was dealt with
     note          text,
-    -- a missed row may stand for many slots: the newest is its key, the oldest is here
+    -- a missed row may stand for many slots: the newest is its key (`until HH:MM`, which no occurrence has), the oldest is here;
+    -- it stays where a missed run is opened after all
     missed_slots  integer     NOT NULL DEFAULT 0 CHECK ((missed_slots > 0) = (state = 'missed')),
     missed_since  timestamptz,
     opened_by     uuid        NOT NULL,
@@ -42,6 +43,9 @@ CREATE TABLE run (
 );
 -- What is due: the newest open run of each set of sources.
 CREATE INDEX run_newest ON run (sources, business_date DESC, id DESC) WHERE state = 'open';
+-- When each schedule ran last, and what it has missed.
+CREATE INDEX run_last ON run (schedule, scheduled_for) WHERE state = 'open' AND scheduled_for IS NOT NULL;
+CREATE INDEX run_missed ON run (schedule, missed_slots) WHERE state = 'missed';
 -- Whose end nobody has noted yet: a handful, however long the history.
 CREATE INDEX run_unfinished ON run (sources) WHERE state = 'open' AND finished_at IS NULL;
 

@@ -92,7 +92,7 @@ impl PlannedRun {
 /// An occurrence, or many of them, that should have been run and was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissedRun {
-    /// The occurrence; the newest, where the row stands for many.
+    /// The occurrence; where the row stands for many the newest, with a slot that no occurrence has.
     pub run: PlannedRun,
     /// For how many it stands.
     pub slots: u32,
@@ -174,9 +174,22 @@ pub struct OpenRun {
     pub units: Vec<Unit>,
 }
 
-pub(crate) const STATES: &str = "SELECT schedule, max(CASE WHEN state = 'open' THEN scheduled_for END) AS last_run,
-        CAST(coalesce(sum(missed_slots), 0) AS bigint) AS missed
-    FROM run WHERE scheduled_for IS NOT NULL GROUP BY schedule ORDER BY schedule";
+/// Each schedule is leapt to by the index of the keys, its newest open run and its missed ones by those made for that: a scrape costs what
+/// there are schedules and missed rows, however long the history.
+pub(crate) const STATES: &str = "WITH RECURSIVE named (schedule) AS (
+        SELECT min(schedule) FROM run
+        UNION ALL SELECT (SELECT min(r.schedule) FROM run r WHERE r.schedule > named.schedule)
+        FROM named WHERE named.schedule IS NOT NULL
+    ), state AS (
+        SELECT schedule,
+            (SELECT r.scheduled_for FROM run r
+                WHERE r.schedule = named.schedule AND r.state = 'open' AND r.scheduled_for IS NOT NULL
+                ORDER BY r.scheduled_for DESC LIMIT 1) AS last_run,
+            (SELECT CAST(coalesce(sum(r.missed_slots), 0) AS bigint) FROM run r
+                WHERE r.schedule = named.schedule AND r.state = 'missed') AS missed
+        FROM named WHERE schedule IS NOT NULL
+    )
+    SELECT schedule, last_run, missed FROM state WHERE last_run IS NOT NULL OR missed > 0 ORDER BY schedule";
 
 /// By the index of what is unfinished: a handful of rows.
 pub(crate) const UNFINISHED: &str = "SELECT schedule, min(scheduled_for) AS since FROM run
@@ -189,7 +202,7 @@ pub struct ScheduleState {
     pub schedule: String,
     /// When its newest open run was due.
     pub last_run: Option<DateTime<Utc>>,
-    /// Occurrences that were missed, ever.
+    /// Occurrences that were missed, and have not been run since.
     pub missed: i64,
 }
 
@@ -215,7 +228,7 @@ pub struct RunHistory {
     pub batches_settled: i64,
     /// For how many occurrences a missed row stands.
     pub missed_slots: i32,
-    /// When the oldest of them was due.
+    /// When the oldest of them was due. Stays where a missed run was opened after all.
     pub missed_since: Option<DateTime<Utc>>,
     /// How its wall time was dealt with, if it was special.
     pub note: Option<String>,

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, oneshot};
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use tracing::warn;
 
@@ -24,32 +24,7 @@ pub struct Bell {
     rings: Arc<Notify>,
     silence: Duration,
     /// The ringer ends when this is dropped.
-    ringer: mpsc::UnboundedSender<Order>,
-}
-
-/// What a ringer can be told: nothing, unless a test wants to disturb it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// Shut the scheduler down, and stay.
-    #[cfg(test)]
-    FallSilent,
-    /// Keep its only thread busy.
-    #[cfg(test)]
-    Starve(Duration),
-}
-
-impl Order {
-    async fn carry_out(self, _scheduler: &mut JobScheduler) -> Result<(), JobSchedulerError> {
-        match self {
-            #[cfg(test)]
-            Order::FallSilent => _scheduler.shutdown().await,
-            #[cfg(test)]
-            Order::Starve(span) => {
-                std::thread::sleep(span);
-                Ok(())
-            }
-        }
-    }
+    ringer: oneshot::Sender<()>,
 }
 
 impl Bell {
@@ -73,32 +48,40 @@ impl Bell {
 }
 
 /// Starts a thread that rings until the sender is dropped.
-fn start_ringer(rings: Arc<Notify>) -> mpsc::UnboundedSender<Order> {
-    let (orders, given) = mpsc::unbounded_channel();
+fn start_ringer(rings: Arc<Notify>) -> oneshot::Sender<()> {
+    let (ringer, dropped) = oneshot::channel();
+    on_a_thread(ring(rings, dropped));
+    ringer
+}
+
+fn on_a_thread(ringing: impl Future<Output = Result<(), JobSchedulerError>> + Send + 'static) {
     let ringer = move || -> Result<(), RingerError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        runtime.block_on(ring(rings, given))?;
+        runtime.block_on(ringing)?;
         Ok(())
     };
     let logged = move || ringer().unwrap_or_else(|error| warn!(%error, "the bell of the schedules does not come up"));
     if let Err(error) = std::thread::Builder::new().name("bell".to_owned()).spawn(logged) {
         warn!(%error, "the bell of the schedules does not come up");
     }
-    orders
 }
 
-async fn ring(rings: Arc<Notify>, mut orders: mpsc::UnboundedReceiver<Order>) -> Result<(), JobSchedulerError> {
-    let mut scheduler = JobScheduler::new().await?;
+async fn ring(rings: Arc<Notify>, dropped: oneshot::Receiver<()>) -> Result<(), JobSchedulerError> {
+    let mut scheduler = every_second(rings).await?;
+    // nothing is ever sent
+    let _ = dropped.await;
+    scheduler.shutdown().await
+}
+
+async fn every_second(rings: Arc<Notify>) -> Result<JobScheduler, JobSchedulerError> {
+    let scheduler = JobScheduler::new().await?;
     let job = Job::new_async(EVERY_SECOND, move |_, _| {
         let rings = Arc::clone(&rings);
         Box::pin(async move { rings.notify_one() })
     })?;
     scheduler.add(job).await?;
     scheduler.start().await?;
-    while let Some(order) = orders.recv().await {
-        order.carry_out(&mut scheduler).await?;
-    }
-    scheduler.shutdown().await
+    Ok(scheduler)
 }
 
 /// Why a ringer did not come up.
@@ -114,6 +97,7 @@ enum RingerError {
 mod tests {
     use super::*;
     use std::time::Instant;
+    use tokio::sync::oneshot::error::TryRecvError;
 
     const SHORT: Duration = Duration::from_secs(2);
 
@@ -134,20 +118,51 @@ mod tests {
         let mut bell = bell();
         rings(&mut bell, 1).await;
         let took = rings(&mut bell, 3).await;
-        assert!((Duration::from_secs(2)..Duration::from_secs(6)).contains(&took), "{took:?}");
+        assert!(took < Duration::from_secs(6), "{took:?}");
+    }
+
+    /// What becomes of a ringer that the bell shall notice.
+    #[derive(Debug, Clone, Copy)]
+    enum Disturbance {
+        /// The scheduler is shut down, and stays.
+        FallSilent,
+        /// Its only thread is busy.
+        Starve,
+    }
+
+    /// A ringer like the bell's own until it is told to be disturbed.
+    async fn disturbed(
+        rings: Arc<Notify>,
+        told: oneshot::Receiver<Disturbance>,
+        dropped: oneshot::Receiver<()>,
+    ) -> Result<(), JobSchedulerError> {
+        let mut scheduler = every_second(rings).await?;
+        match told.await.expect("it is told") {
+            Disturbance::FallSilent => scheduler.shutdown().await?,
+            Disturbance::Starve => std::thread::sleep(Duration::from_secs(15)),
+        }
+        let _ = dropped.await;
+        scheduler.shutdown().await
     }
 
     /// S7: a scheduler that is shut down behind our back, and one whose ticker is starved.
     #[tokio::test]
     async fn s7_a_silent_bell_is_built_anew() {
-        for order in [Order::FallSilent, Order::Starve(Duration::from_secs(15))] {
-            let mut bell = bell();
+        for disturbance in [Disturbance::FallSilent, Disturbance::Starve] {
+            let (rung, (tell, told)) = (Arc::new(Notify::new()), oneshot::channel());
+            let (_lives_on, dropped) = oneshot::channel();
+            on_a_thread(disturbed(Arc::clone(&rung), told, dropped));
+            let (ringer, mut replaced) = oneshot::channel();
+            let mut bell = Bell { rings: rung, silence: SHORT, ringer };
             rings(&mut bell, 2).await;
-            let first = bell.ringer.clone();
-            first.send(order).expect("a ringer");
+            tell.send(disturbance).expect("a ringer");
             // it may ring once more for what had begun
             rings(&mut bell, 3).await;
-            assert!(!bell.ringer.same_channel(&first), "{order:?} did not silence it: the test shows nothing");
+            assert_eq!(
+                replaced.try_recv(),
+                Err(TryRecvError::Closed),
+                "{disturbance:?} did not silence it: the test shows nothing"
+            );
         }
     }
 
@@ -156,10 +171,11 @@ mod tests {
     async fn s7_a_starved_worker_does_not_starve_the_bell() {
         let mut bell = bell();
         rings(&mut bell, 1).await;
-        let first = bell.ringer.clone();
+        let (watched, mut replaced) = oneshot::channel();
+        let _ringer = std::mem::replace(&mut bell.ringer, watched);
         std::thread::sleep(SHORT * 2);
         assert!(rings(&mut bell, 1).await < Duration::from_millis(100));
-        assert!(bell.ringer.same_channel(&first), "it was built anew for nothing");
+        assert_eq!(replaced.try_recv(), Err(TryRecvError::Empty), "it was built anew for nothing");
     }
 
     #[tokio::test]

@@ -12,17 +12,13 @@ pub(crate) struct Lateness {
     pub(crate) occurrence: Occurrence,
     /// An earlier plan has decided its key already.
     pub(crate) decided: bool,
-    /// Its key cannot occur again.
-    pub(crate) over: bool,
 }
 
 /// Those that have no row of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Older {
-    /// Under whose key the row is: the newest, of which no run will be opened any more if there is such a one. (A missed row whose
-    /// key occurs again becomes a run, and what it stood for would be forgotten.)
+    /// The newest.
     pub(crate) newest: Occurrence,
-    over: bool,
     /// The oldest.
     pub(crate) oldest: Occurrence,
     /// How many they are.
@@ -67,15 +63,13 @@ impl Late {
 
     fn count_beyond(&mut self, keep: usize) {
         while self.newest.len() > keep {
-            let Some(Lateness { occurrence, decided, over }) = self.newest.pop_front() else { return };
+            let Some(Lateness { occurrence, decided }) = self.newest.pop_front() else { return };
             if decided {
                 continue;
             }
-            let older = self.older.get_or_insert(Older { newest: occurrence, over, oldest: occurrence, slots: 0 });
+            let older = self.older.get_or_insert(Older { newest: occurrence, oldest: occurrence, slots: 0 });
             older.slots = older.slots.saturating_add(1);
-            if over || !older.over {
-                (older.newest, older.over) = (occurrence, over);
-            }
+            older.newest = occurrence;
         }
     }
 }

@@ -6,7 +6,7 @@
 //! planned, and nothing is forgotten.
 
 use crate::definition::{CatchUpPolicy, Definition};
-use crate::late::{Late, Lateness};
+use crate::late::{Late, Lateness, Older};
 use crate::occurrence::Occurrence;
 use chrono::{DateTime, TimeDelta, Utc};
 use ledger::schedule::{MissedRun, PlannedRun};
@@ -43,8 +43,8 @@ pub fn plan(definition: &Definition, mark: DateTime<Utc>, now: DateTime<Utc>) ->
     });
     let runs = caught_up.into_iter().chain(on_time).map(|occurrence| run(definition, occurrence, mark));
     let (older, newest) = late.finish(max);
-    let older = older.map(|older| missed(definition, older.newest, older.oldest, older.slots, mark));
-    let newest = newest.into_iter().map(|occurrence| missed(definition, occurrence, occurrence, 1, mark));
+    let older = older.map(|older| counted(definition, older, mark));
+    let newest = newest.into_iter().map(|occurrence| missed(definition, occurrence, mark));
     Plan { runs: runs.collect(), missed: older.into_iter().chain(newest).collect(), mark: mark.max(now) }
 }
 
@@ -65,7 +65,7 @@ fn sorted_by_lateness(definition: &Definition, mark: DateTime<Utc>, now: DateTim
             continue;
         }
         let decided = closed.newest.from <= mark && definition.same_key(occurrence, closed).any(|other| other.at <= mark);
-        late.push(Lateness { occurrence, decided, over: closed.newest.until <= now });
+        late.push(Lateness { occurrence, decided });
     }
     (on_time, late)
 }
@@ -89,8 +89,18 @@ fn run(definition: &Definition, occurrence: Occurrence, mark: DateTime<Utc>) -> 
     }
 }
 
-fn missed(definition: &Definition, newest: Occurrence, oldest: Occurrence, slots: u32, mark: DateTime<Utc>) -> MissedRun {
-    MissedRun { run: run(definition, newest, mark), slots, since: due(definition, oldest, mark).at }
+fn missed(definition: &Definition, occurrence: Occurrence, mark: DateTime<Utc>) -> MissedRun {
+    MissedRun { run: run(definition, occurrence, mark), slots: 1, since: due(definition, occurrence, mark).at }
+}
+
+/// A row that stands for several, under a key that no occurrence has: were it that of one of them, whoever runs that one after all would
+/// take the record of the others away.
+fn counted(definition: &Definition, older: Older, mark: DateTime<Utc>) -> MissedRun {
+    let mut row = missed(definition, older.newest, mark);
+    if older.slots > 1 {
+        row.run.key.slot.insert_str(0, "until ");
+    }
+    MissedRun { slots: older.slots, since: due(definition, older.oldest, mark).at, ..row }
 }
 
 /// The run of one occurrence, as a plan would open it: for a run by hand that is the scheduled one.

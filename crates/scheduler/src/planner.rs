@@ -4,6 +4,10 @@
 //! transaction, by whoever is first; the others find the mark moved. So it does not matter which instance lives when something occurs,
 //! nor what its clock says, and an outage only means that the mark stands for a while.
 //!
+//! A look where nothing occurred moves a mark too, when it is some minutes old: so a definition that is adopted later is caught up with
+//! from about then, and not from the last occurrence of the one before it. That is a small write per schedule every five minutes for
+//! all instances together, since the first one that writes makes the mark young.
+//!
 //! Between looks an instance asks nobody: it remembers what the database's clock said and when that was, and counts on by itself until
 //! something may have occurred. Whether it has is then decided by the database's clock again.
 
@@ -26,6 +30,8 @@ const JITTER: Duration = Duration::from_millis(400);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Longest pause between two tries while the ledger does not answer.
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
+/// A mark is moved at this age, where nothing occurred.
+const OLD: TimeDelta = TimeDelta::minutes(5);
 /// How often one look starts over because others moved a mark.
 const ROUNDS: usize = 3;
 
@@ -87,14 +93,14 @@ impl Planner {
             return Rung::Quiet;
         }
         tokio::time::sleep(by_chance(Duration::ZERO, JITTER)).await;
-        match self.look().await {
+        match self.look_at(None).await {
             Ok(report) => {
                 self.note_recovery();
                 Rung::Looked(report)
             }
-            Err(error) => {
+            Err(Interrupted { error, report }) => {
                 self.note_outage(&error);
-                Rung::Unavailable(error)
+                Rung::Unavailable { error, report }
             }
         }
     }
@@ -104,7 +110,7 @@ impl Planner {
     /// # Errors
     /// Those of the ledger. What is planned by then stays planned; the rest is planned by the next look.
     pub async fn look(&mut self) -> Result<Report, LedgerError> {
-        self.look_at(None).await
+        self.look_at(None).await.map_err(|interrupted| interrupted.error)
     }
 
     /// The same as if the database's clock showed `now`.
@@ -112,48 +118,51 @@ impl Planner {
     /// # Errors
     /// Those of [`Planner::look`].
     pub async fn look_as_if(&mut self, now: DateTime<Utc>) -> Result<Report, LedgerError> {
-        self.look_at(Some(now)).await
+        self.look_at(Some(now)).await.map_err(|interrupted| interrupted.error)
     }
 
-    async fn look_at(&mut self, as_if: Option<DateTime<Utc>>) -> Result<Report, LedgerError> {
+    async fn look_at(&mut self, as_if: Option<DateTime<Utc>>) -> Result<Report, Interrupted> {
         self.seen = None;
-        let mut schedules = Vec::new();
+        let mut so_far: Option<Report> = None;
         // instances go through them in different orders, so that each plans a part
         let mut todo: Vec<usize> = (0..self.schedules.len()).collect();
         todo.shuffle(&mut rand::rng());
         let mut rounds = 0;
         loop {
             let asked = Instant::now();
-            let Marks { now, marks } = self.ledger.marks().await?;
+            let Marks { now, marks } = match self.ledger.marks().await {
+                Ok(marks) => marks,
+                Err(error) => return Err(Interrupted { error, report: so_far }),
+            };
             let now = as_if.unwrap_or(now);
-            todo = self.plan_each(&todo, &marks, now, &mut schedules).await?;
+            let schedules = so_far.take().map(|report| report.schedules).unwrap_or_default();
+            let mut report = Report { now, schedules };
+            todo = match self.plan_each(&todo, &marks, &mut report).await {
+                Ok(again) => again,
+                Err(error) => return Err(Interrupted { error, report: Some(report) }),
+            };
             rounds += 1;
             if todo.is_empty() || rounds == ROUNDS {
                 // where others kept us from it we look again at the next ring
                 self.seen = todo.is_empty().then(|| self.seen_at(now, asked));
-                return Ok(Report { now, schedules });
+                return Ok(report);
             }
+            so_far = Some(report);
         }
     }
 
     /// Plans some schedules; those for which others were faster are to be read and planned again.
-    async fn plan_each(
-        &mut self,
-        todo: &[usize],
-        marks: &[Mark],
-        now: DateTime<Utc>,
-        reports: &mut Vec<ScheduleReport>,
-    ) -> Result<Vec<usize>, LedgerError> {
+    async fn plan_each(&mut self, todo: &[usize], marks: &[Mark], report: &mut Report) -> Result<Vec<usize>, LedgerError> {
         let mut again = Vec::new();
         for &index in todo {
             let Some(scheduled) = self.schedules.get_mut(index) else { continue };
             let mark = marks.iter().find(|mark| mark.schedule == scheduled.definition.name());
-            match scheduled.plan(self.ledger.as_ref(), self.holder, mark, now).await? {
+            match scheduled.plan(self.ledger.as_ref(), self.holder, mark, report.now).await? {
                 Turn::Quiet => scheduled.note_well(),
                 Turn::Behind => again.push(index),
                 Turn::Done(outcome) => {
                     scheduled.note(&outcome);
-                    reports.push(ScheduleReport { schedule: scheduled.definition.name().to_owned(), outcome });
+                    report.schedules.push(ScheduleReport { schedule: scheduled.definition.name().to_owned(), outcome });
                 }
             }
         }
@@ -193,6 +202,13 @@ impl Planner {
     }
 }
 
+/// A look that the ledger did not let us finish.
+struct Interrupted {
+    error: LedgerError,
+    /// What was done by then; nothing where the marks were not told.
+    report: Option<Report>,
+}
+
 /// What one try with one schedule came to.
 enum Turn {
     /// Nothing occurred.
@@ -217,11 +233,14 @@ impl Scheduled {
             Some(mark) if mark.definition != self.hash => Ok(Turn::Done(self.refused(&mark.definition))),
             Some(mark) => {
                 let planned = plan(&self.definition, mark.at, now);
-                if planned.is_empty() {
+                let empty = planned.is_empty();
+                if empty && planned.mark - mark.at <= OLD {
                     return Ok(Turn::Quiet);
                 }
                 let advanced = ledger.advance(&self.advance(mark, planned), holder).await;
                 advanced.map(|advanced| match advanced {
+                    // whoever moved it was no later than we
+                    Advanced::Done { .. } | Advanced::Behind if empty => Turn::Quiet,
                     Advanced::Done { opened, missed } => Turn::Done(Outcome::Planned { opened, missed }),
                     Advanced::Behind => Turn::Behind,
                     Advanced::Refused { stored } => Turn::Done(self.refused(&stored)),

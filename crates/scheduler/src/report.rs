@@ -11,7 +11,13 @@ pub enum Rung {
     /// The ledger was read, and what had occurred is planned.
     Looked(Report),
     /// The ledger does not answer. Nothing is lost: its marks stand, and the next look plans from them.
-    Unavailable(ledger::LedgerError),
+    Unavailable {
+        /// What it was asked, and why not.
+        error: ledger::LedgerError,
+        /// What was planned before it fell silent, and stays planned; nothing where it said nothing at all. Schedules that are not in
+        /// it were not looked at.
+        report: Option<Report>,
+    },
 }
 
 /// What one look did.
@@ -62,12 +68,12 @@ pub enum Outcome {
         /// Rows that say what was missed.
         missed: u64,
     },
-    /// The ledger plans it by another definition.
+    /// The ledger plans it by another definition. Told at every look while it lasts.
     Refused {
         /// What to do, in a sentence.
         text: String,
     },
-    /// The ledger could not take it; the mark stands, and it is tried again.
+    /// The ledger could not take it; the mark stands, and it is tried again. Told at every look while it lasts.
     Failed {
         /// Why.
         text: String,

@@ -30,7 +30,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("R7", "leases are renewed while work has taken every connection"),
     ("R8", "a client frozen inside a transaction is ended by the server; documented for SQLite"),
     ("R9", "a shutdown hands back what it has claimed, without charge; asked twice, it does not wait"),
-    ("R10", "idle instances ask about once a minute, and not together"),
+    ("R10", "idle instances look for schedules once a minute and for work every few seconds, and not together"),
     ("R11", "a write dropped at any await leaves no open transaction behind"),
     ("R12", "ten instances start at once on an empty database"),
     ("R13", "totals of a run are read from the ledger"),

@@ -16,11 +16,18 @@ const FENCE: &str = "INSERT INTO unit_fence (unit, generation)
     SELECT unit, coalesce((SELECT max(generation) FROM fence_source), 0) FROM job WHERE name = $1 ON CONFLICT DO NOTHING";
 const DONE: &str =
     "SELECT fence_generation AS generation, fence_token AS token, holder FROM job_run WHERE job = $1 AND run_id = $2";
-/// The fence is compared in the statement that writes, as everywhere.
-const FINISH: &str = "INSERT INTO job_run (job, run_id, fence_generation, fence_token, holder)
-    SELECT $1, $2, $4, $5, $6 WHERE EXISTS
-        (SELECT 1 FROM unit_fence WHERE unit = $3 AND (generation, token, holder) = ($4, $5, $6) FOR SHARE)
-    ON CONFLICT DO NOTHING";
+/// The fence is compared in the statement that writes, as everywhere. A run of jobs alone, which has no sources, ends with it: nobody
+/// else would note it.
+const FINISH: &str = "WITH done AS (
+        INSERT INTO job_run (job, run_id, fence_generation, fence_token, holder)
+        SELECT $1, $2, $4, $5, $6 WHERE EXISTS
+            (SELECT 1 FROM unit_fence WHERE unit = $3 AND (generation, token, holder) = ($4, $5, $6) FOR SHARE)
+        ON CONFLICT DO NOTHING RETURNING run_id
+    ), ended AS (
+        UPDATE run SET finished_at = clock_timestamp()
+        WHERE id IN (SELECT run_id FROM done) AND sources = '{}' AND finished_at IS NULL
+    )
+    SELECT count(*) FROM done";
 
 #[async_trait]
 impl Jobs for PostgresLedger {
@@ -45,16 +52,16 @@ impl Jobs for PostgresLedger {
     }
 
     async fn finish_job(&self, name: &str, run: RunId, unit: Unit, mine: Stamp) -> Result<JobEnd, LedgerError> {
-        let finished = sqlx::query(FINISH)
+        let finished: i64 = sqlx::query_scalar(FINISH)
             .bind(name)
             .bind(run.0)
             .bind(unit.0)
             .bind(mine.fence.generation)
             .bind(mine.fence.token)
             .bind(mine.holder.0)
-            .execute(&self.pool)
+            .fetch_one(&self.pool)
             .await?;
-        if finished.rows_affected() == 1 {
+        if finished == 1 {
             return Ok(JobEnd::Done);
         }
         unfinished(self, unit, mine, self.job_done(name, run).await?).await

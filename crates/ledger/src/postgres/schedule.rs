@@ -23,7 +23,7 @@ const MISS: &str =
     "INSERT INTO run (schedule, business_date, slot, state, scheduled_for, covers_from, covers_until, sources, note,
         missed_slots, missed_since, opened_by)
     VALUES ($1, $2, $3, 'missed', $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
-/// The mark stays: what the old definition did not plan is late under the new one, and its catch-up rule decides.
+/// The mark stays. Planners move it every few minutes, so what the new definition catches up with is what nobody has looked at.
 const ADOPT: &str = "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, clock_timestamp(), $2)
     ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition";
 

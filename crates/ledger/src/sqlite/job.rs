@@ -21,6 +21,9 @@ const FINISH: &str = "INSERT INTO job_run (job, run_id, fence_generation, fence_
     SELECT $1, $2, $4, $5, $6 WHERE EXISTS
         (SELECT 1 FROM unit_fence WHERE unit = $3 AND (generation, token, holder) = ($4, $5, $6))
     ON CONFLICT DO NOTHING";
+/// A run of jobs alone, which has no sources, ends with its job: nobody else would note it.
+const END_RUN: &str = "UPDATE run SET finished_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+    WHERE id = $1 AND sources = '[]' AND finished_at IS NULL";
 
 #[async_trait]
 impl Jobs for SqliteLedger {
@@ -52,6 +55,9 @@ impl Jobs for SqliteLedger {
             .bind(mine.holder.0.hyphenated())
             .execute(&mut *tx)
             .await?;
+        if finished.rows_affected() == 1 {
+            sqlx::query(END_RUN).bind(run.0).execute(&mut *tx).await?;
+        }
         tx.commit().await?;
         if finished.rows_affected() == 1 {
             return Ok(JobEnd::Done);

@@ -79,7 +79,14 @@ async fn a_claim_looks_only_at_what_is_due() {
 #[tokio::test]
 async fn a_look_for_work_leaps_over_the_history() {
     let (_folder, ledger) = ledger().await;
-    for step in plan(&ledger, run::NEWEST).await {
-        assert!(!step.starts_with("SCAN run") && !step.starts_with("SCAN r "), "{step}");
+    for statement in [run::NEWEST, crate::schedule::STATES] {
+        for step in plan(&ledger, statement).await {
+            assert!(!step.starts_with("SCAN run") && !step.starts_with("SCAN r "), "{step} in {statement}");
+        }
+    }
+    let states = plan(&ledger, crate::schedule::STATES).await;
+    for index in ["run_last", "run_missed"] {
+        let by_index = |step: &String| step.starts_with("SEARCH r USING COVERING INDEX") && step.contains(index);
+        assert!(states.iter().any(by_index), "{index} in {states:?}");
     }
 }

@@ -10,14 +10,14 @@ use domain::unit::Unit;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more; when it was due stays,
-/// also where a person opens it.
+/// Any number of callers meet on the unique key. A missed run that is opened after all is missed no more; when it was due
+/// stays, also where a person opens it, and so does that it was missed once.
 const OPEN: &str =
     "INSERT INTO run (schedule, business_date, slot, scheduled_for, covers_from, covers_until, sources, note, opened_by)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (schedule, business_date, slot) DO UPDATE SET state = 'open',
         scheduled_for = coalesce(EXCLUDED.scheduled_for, run.scheduled_for), sources = EXCLUDED.sources,
-        note = coalesce(EXCLUDED.note, run.note), missed_slots = 0, missed_since = NULL, opened_by = EXCLUDED.opened_by,
+        note = coalesce(EXCLUDED.note, run.note), missed_slots = 0, opened_by = EXCLUDED.opened_by,
         opened_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE run.state = 'missed'";
 const FIND: &str = "SELECT id FROM run WHERE schedule = $1 AND business_date = $2 AND slot = $3";
 const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
@@ -25,10 +25,10 @@ const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
 
 /// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
 /// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
-/// for the runs of all sources.
+/// for the runs of all sources. Runs of jobs have no source at all, which is written as the greatest of all, and are nothing to settle.
 pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
-        SELECT min(sources) FROM run WHERE state = 'open'
-        UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
+        SELECT min(sources) FROM run WHERE state = 'open' AND sources < '[]'
+        UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources AND r.sources < '[]')
         FROM listed WHERE listed.sources IS NOT NULL
     )
     SELECT id, schedule, business_date, slot, sources, scheduled_for, NOT EXISTS (

@@ -6,7 +6,7 @@ use domain::ids::{HolderId, RunId};
 use domain::run::RunKey;
 use domain::unit::Unit;
 use ledger::job::JobEnd;
-use ledger::schedule::PlannedRun;
+use ledger::schedule::{PlannedRun, Sources};
 use ledger::{Guard, Operation, Rejection};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,6 +19,7 @@ pub const EVERY: &[Named] = tests![
     a_job_is_done_once_per_run,
     r1_a_superseded_holder_finishes_nothing,
     a_newer_holder_is_told_that_it_is_done,
+    a_run_of_jobs_is_no_work_and_ends_with_its_job,
     an_unknown_holder_has_lost_its_claim,
     adopting_a_source_takes_jobs_too,
     adopting_a_configuration_takes_jobs_too,
@@ -152,6 +153,29 @@ async fn a_newer_holder_is_told_that_it_is_done(place: Place) {
     // the first had done it before it lost the job: its lost reply is still a success
     assert_eq!(finish(&books, unit, first).await, JobEnd::Done);
     assert_eq!(before, books.raw.tables().await);
+}
+
+/// It has no sources: nothing to settle, and nobody who settles would note its end.
+async fn a_run_of_jobs_is_no_work_and_ends_with_its_job(place: Place) {
+    let books = place.open().await;
+    let of_jobs = PlannedRun::for_job(RunKey { slot: "02:00".to_owned(), ..RunKey::manual(day()) });
+    let run = books.ledger.open_run(&of_jobs, holder()).await.expect("a run");
+    // beside it a set that has sources, and all of them
+    let key = RunKey { schedule: "some".to_owned(), ..RunKey::manual(day()) };
+    let some = PlannedRun { sources: Sources::only(["shop"]), ..PlannedRun::by_hand(key) };
+    let some = books.ledger.open_run(&some, holder()).await.expect("a run");
+    let work = books.ledger.open_work().await.expect("work");
+    assert_eq!(work.iter().map(|run| run.id).collect::<Vec<_>>(), [some, books.run]);
+    let (unit, old) = held(&books).await;
+    let new = books.hold(unit).await;
+    let finish = async |run, mine| books.ledger.finish_job(JOB, run, unit, mine).await.expect("an answer");
+    let ended = async || books.raw.count("run WHERE finished_at IS NOT NULL").await;
+    assert!(matches!(finish(run, old).await, JobEnd::Fenced { .. }));
+    assert_eq!((finish(books.run, new).await, ended().await), (JobEnd::Done, 0), "what is to be settled does not end with a job");
+    assert_eq!((finish(run, new).await, ended().await), (JobEnd::Done, 1));
+    let before = books.raw.tables().await;
+    assert_eq!(finish(run, books.hold(unit).await).await, JobEnd::AlreadyDone);
+    assert_eq!(changed(&before, &books.raw.tables().await), ["fence_counter".to_owned(), "unit_fence".to_owned()].into());
 }
 
 async fn an_unknown_holder_has_lost_its_claim(place: Place) {

@@ -22,6 +22,8 @@ pub const EVERY: &[Named] = tests![
     s5_what_was_missed_is_a_row,
     a_missed_run_that_is_planned_after_all_is_missed_no_more,
     a_missed_run_that_a_person_opens_is_missed_no_more,
+    what_one_row_counts_stays_when_its_newest_is_run,
+    schedules_at_a_glance,
     an_open_run_is_never_missed,
     the_mark_never_goes_back,
     another_definition_is_adopted_and_the_mark_stays,
@@ -202,11 +204,12 @@ async fn s5_what_was_missed_is_a_row(place: Place) {
 async fn a_missed_run_that_is_planned_after_all_is_missed_no_more(place: Place) {
     let books = place.open().await;
     let mark = started(&books).await;
-    let first = plan(mark, &[], &[missed(8, 2)]);
+    let first = plan(mark, &[], &[missed(8, 1)]);
     assert_eq!(advance(&books, &first).await, Advanced::Done { opened: 0, missed: 1 });
     assert_eq!(advance(&books, &plan(first.to, &[8], &[])).await, Advanced::Done { opened: 1, missed: 0 });
     assert_eq!(runs(&books).await, ["2026-03-07 open 0"]);
-    assert_eq!(books.raw.count("run WHERE missed_since IS NOT NULL").await, 0);
+    assert_eq!(books.raw.count("run WHERE missed_since IS NOT NULL").await, 1, "that it was missed once is still seen");
+    assert_eq!(state(&books).await, (Some(at(8)), 0));
 }
 
 /// Who opens it by hand does not say when it was due: that stays.
@@ -219,9 +222,41 @@ async fn a_missed_run_that_a_person_opens_is_missed_no_more(place: Place) {
     let id = books.ledger.open_run(&PlannedRun::by_hand(night(8).key), person).await.expect("a run");
     let opened = books.ledger.history(&ledger::schedule::RunFilter { schedule: Some(SCHEDULE.into()), limit: 9 }).await;
     let [opened] = &opened.expect("a history")[..] else { panic!("one row of that key") };
-    assert_eq!((opened.id, opened.state.as_str(), opened.missed_slots, opened.missed_since), (id, "open", 0, None));
+    assert_eq!((opened.id, opened.state.as_str(), opened.missed_slots, opened.missed_since), (id, "open", 0, Some(at(8))));
     assert_eq!((opened.scheduled_for, opened.opened_by), (Some(at(8)), person));
     assert_eq!(opened.note.as_deref(), Some("the clocks went forward"));
+}
+
+/// When its newest open run was due, and how many are missed.
+async fn state(books: &Books) -> (Option<DateTime<Utc>>, i64) {
+    let states = books.ledger.schedule_states().await.expect("states");
+    states.iter().find(|state| state.schedule == SCHEDULE).map(|state| (state.last_run, state.missed)).expect("a state")
+}
+
+/// The row of many has a key of its own: the newest of them is another one.
+async fn what_one_row_counts_stays_when_its_newest_is_run(place: Place) {
+    let books = place.open().await;
+    let mut many = missed(8, 7);
+    many.run.key.slot.insert_str(0, "until ");
+    assert_eq!(advance(&books, &plan(started(&books).await, &[], &[many])).await, Advanced::Done { opened: 0, missed: 1 });
+    books.ledger.open_run(&night(8), holder()).await.expect("a run");
+    assert_eq!(state(&books).await, (Some(at(8)), 7));
+    assert_eq!(runs(&books).await.len(), 2);
+}
+
+async fn schedules_at_a_glance(place: Place) {
+    let books = place.open().await;
+    assert_eq!(books.ledger.schedule_states().await.expect("states"), [], "a run by hand has no time it was due");
+    let plan = plan(started(&books).await, &[9, 10], &[missed(6, 2), missed(7, 1)]);
+    assert_eq!(advance(&books, &plan).await, Advanced::Done { opened: 2, missed: 2 });
+    let mut other = night(3);
+    other.key.schedule = "weekly".to_owned();
+    books.ledger.open_run(&other, holder()).await.expect("a run");
+    let by_hand = RunKey { schedule: "only-by-hand".to_owned(), ..RunKey::manual(other.key.business_date) };
+    books.ledger.open_run(&PlannedRun::by_hand(by_hand), holder()).await.expect("a run");
+    let states = books.ledger.schedule_states().await.expect("states");
+    let told: Vec<_> = states.iter().map(|state| (state.schedule.as_str(), state.last_run, state.missed)).collect();
+    assert_eq!(told, [(SCHEDULE, Some(at(10)), 3), ("weekly", Some(at(3)), 0)]);
 }
 
 async fn an_open_run_is_never_missed(place: Place) {

@@ -5,7 +5,11 @@ use chrono::TimeDelta;
 use ledger::operate::Operator;
 use scheduler::report::{Outcome, Report};
 
-pub const EVERY: &[Named] = tests![another_definition_plans_nothing_until_it_is_adopted, a_reload_takes_effect_at_the_next_ring];
+pub const EVERY: &[Named] = tests![
+    another_definition_plans_nothing_until_it_is_adopted,
+    an_adopted_definition_invents_no_missed_runs,
+    a_reload_takes_effect_at_the_next_ring,
+];
 
 fn refused(report: &Report) -> Option<&str> {
     match &report.schedules[..] {
@@ -50,4 +54,24 @@ async fn a_reload_takes_effect_at_the_next_ring(place: Place) {
     let _ = planner.ring().await;
     let marks = ledger.marks().await.expect("marks").marks;
     assert_eq!(marks.iter().map(|mark| mark.schedule.as_str()).collect::<Vec<_>>(), ["evening", "nightly"]);
+}
+
+/// Once a week becomes every night: the nights before it was adopted never occurred.
+async fn an_adopted_definition_invents_no_missed_runs(place: Place) {
+    let ledger = place.open().await;
+    let weekly = named("nightly", &raw("30 2 * * MON"));
+    let due = occurrence(&weekly, started(&ledger, std::slice::from_ref(&weekly)).await);
+    let mut by_old = planner(&ledger, std::slice::from_ref(&weekly));
+    let friday = due + TimeDelta::days(4) + TimeDelta::hours(8);
+    for now in [due, due + TimeDelta::days(2), friday - TimeDelta::minutes(1)] {
+        let _ = by_old.look_as_if(now).await.expect("a look");
+    }
+    let nightly = named("nightly", &scheduler::RawSchedule { catch_up: "all".to_owned(), ..raw("30 2 * * *") });
+    let operator = Operator { name: "olga".to_owned(), reason: "every night".to_owned() };
+    ledger.adopt_schedule("nightly", &nightly.hash(), &operator).await.expect("adopted");
+    let mut by_new = planner(&ledger, std::slice::from_ref(&nightly));
+    let report = by_new.look_as_if(friday).await.expect("a look");
+    assert_eq!((report.opened(), report.missed(), keys(&ledger, "open").await.len()), (0, 0, 1));
+    let report = by_new.look_as_if(friday + TimeDelta::days(1)).await.expect("a look");
+    assert_eq!((report.opened(), report.missed()), (1, 0), "and from then on it is planned");
 }

@@ -19,6 +19,9 @@ pub const EVERY: &[Named] = tests![
     what_may_have_occurred_is_looked_at,
     a_mark_that_others_moved_is_read_again,
     a_definition_that_is_adopted_meanwhile_is_refused,
+    what_was_planned_before_the_ledger_fell_silent_is_told,
+    what_the_ledger_cannot_take_is_told_at_every_look,
+    a_quiet_look_moves_an_old_mark,
 ];
 
 type Meanwhile = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -28,11 +31,19 @@ struct Watched {
     ledger: Arc<dyn Ledger>,
     asked: AtomicU32,
     meanwhile: Mutex<Option<Meanwhile>>,
+    /// How many plans it takes before it fails like this.
+    fails: Option<(u32, fn() -> LedgerError)>,
+    advances: AtomicU32,
 }
 
 impl Watched {
     fn new(ledger: &Arc<dyn Ledger>, meanwhile: Option<Meanwhile>) -> Arc<Watched> {
-        Arc::new(Watched { ledger: Arc::clone(ledger), asked: AtomicU32::new(0), meanwhile: Mutex::new(meanwhile) })
+        Arc::new(Watched { meanwhile: Mutex::new(meanwhile), ..Watched::failing(ledger, None) })
+    }
+
+    fn failing(ledger: &Arc<dyn Ledger>, fails: Option<(u32, fn() -> LedgerError)>) -> Watched {
+        let (asked, advances) = (AtomicU32::new(0), AtomicU32::new(0));
+        Watched { ledger: Arc::clone(ledger), asked, meanwhile: Mutex::new(None), fails, advances }
     }
 
     fn asked(&self) -> u32 {
@@ -59,7 +70,11 @@ impl Schedules for Watched {
 
     async fn advance(&self, advance: &Advance, planner: HolderId) -> Result<Advanced, LedgerError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.ledger.advance(advance, planner).await
+        let before = self.advances.fetch_add(1, Ordering::Relaxed);
+        match self.fails {
+            Some((takes, error)) if before >= takes => Err(error()),
+            _ => self.ledger.advance(advance, planner).await,
+        }
     }
 
     async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError> {
@@ -125,7 +140,7 @@ async fn what_may_have_occurred_is_looked_at(place: Place) {
         match planner.ring().await {
             Rung::Looked(report) => opened += report.opened(),
             Rung::Quiet => {}
-            Rung::Unavailable(error) => panic!("{error}"),
+            Rung::Unavailable { error, .. } => panic!("{error}"),
         }
     }
     assert!(opened >= 3, "{opened}");
@@ -163,4 +178,46 @@ async fn a_definition_that_is_adopted_meanwhile_is_refused(place: Place) {
     let report = planner.look_as_if(due).await.expect("a look");
     assert!(matches!(&report.schedules[..], [row] if matches!(row.outcome, Outcome::Refused { .. })), "{report:?}");
     assert_eq!(keys(&ledger, "open").await.len(), 0);
+}
+
+/// Two schedules occur, and the ledger is gone after the first.
+async fn what_was_planned_before_the_ledger_fell_silent_is_told(place: Place) {
+    let ledger = place.open().await;
+    let seconds = ["a", "b"].map(|name| named(name, &raw("* * * * * *")));
+    started(&ledger, &seconds).await;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let watched = Watched::failing(&ledger, Some((1, || LedgerError::Unavailable(std::io::Error::other("gone").into()))));
+    let mut planner = Planner::new(Arc::new(watched), holder(), seconds.to_vec());
+    let Rung::Unavailable { report: Some(report), .. } = planner.ring().await else { panic!("it was interrupted half-way") };
+    let opened = u64::try_from(keys(&ledger, "open").await.len()).expect("few");
+    assert!(opened > 0 && report.opened() == opened && report.schedules.len() == 1, "{report:?}, {opened} are open");
+}
+
+async fn what_the_ledger_cannot_take_is_told_at_every_look(place: Place) {
+    let ledger = place.open().await;
+    let nightly = [nightly()];
+    let due = occurrence(&nightly[0], started(&ledger, &nightly).await);
+    let watched = Watched::failing(&ledger, Some((0, || LedgerError::Schema("a test".to_owned()))));
+    let mut planner = Planner::new(Arc::new(watched), holder(), nightly.to_vec());
+    for _ in 0..3 {
+        let report = planner.look_as_if(due).await.expect("a look");
+        assert!(matches!(&report.schedules[..], [row] if matches!(row.outcome, Outcome::Failed { .. })), "{report:?}");
+    }
+}
+
+/// R10: and a young one is left where it is, so that many instances write no more than one does.
+async fn a_quiet_look_moves_an_old_mark(place: Place) {
+    let ledger = place.open().await;
+    let start = started(&ledger, &[nightly()]).await;
+    let due = occurrence(&nightly(), start);
+    let watched = Watched::new(&ledger, None);
+    let mut planners = [0; 3].map(|_| Planner::new(Arc::clone(&watched) as Arc<dyn Schedules>, holder(), vec![nightly()]));
+    for (minute, written) in [(0, 1), (2, 1), (5, 1), (6, 2), (11, 2), (12, 3)] {
+        for planner in &mut planners {
+            let report = planner.look_as_if(due + chrono::TimeDelta::minutes(minute)).await.expect("a look");
+            assert_eq!(report.opened(), u64::from(minute == 0 && report.schedules.len() == 1), "minute {minute}");
+        }
+        assert_eq!(watched.advances.load(Ordering::Relaxed), written, "minute {minute}");
+    }
+    assert_eq!(ledger.marks().await.expect("marks").marks[0].at, due + chrono::TimeDelta::minutes(12));
 }

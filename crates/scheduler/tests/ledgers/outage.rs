@@ -81,7 +81,7 @@ async fn unavailable(planner: &mut Planner, times: u32) {
         assert!(lost.elapsed() < Duration::from_secs(120), "the outage is noticed");
         tokio::time::sleep(Duration::from_millis(200)).await;
         match planner.ring().await {
-            Rung::Unavailable(_) => refusals += 1,
+            Rung::Unavailable { .. } => refusals += 1,
             Rung::Quiet => {}
             Rung::Looked(report) => panic!("the database is gone: {report:?}"),
         }

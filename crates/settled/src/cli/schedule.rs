@@ -81,7 +81,7 @@ impl Schedule {
                 let definition = runs::named(&definitions, name)?;
                 wire::existing(config).await?.adopt_schedule(name, &definition.hash(), &because.operator()?).await?;
                 say!(
-                    "schedule {name} is planned by the configured definition from now on; what the old one had not planned is caught up by its rule"
+                    "schedule {name} is planned by the configured definition from now on; what occurs by it since it was last looked at (some minutes ago, if instances run) is caught up by its rule"
                 );
             }
         }
@@ -236,11 +236,11 @@ impl History {
 
 fn row(run: RunHistory) -> [String; 9] {
     let missed = match run.missed_slots {
-        0 => None,
+        0 => run.missed_since.map(|_| "missed, run after all".to_owned()),
         1 => Some("missed".to_owned()),
         slots => Some(format!("{slots} occurrences missed")),
     };
-    let opened = if missed.is_some() { String::new() } else { utc(run.opened_at) };
+    let opened = if run.missed_slots > 0 { String::new() } else { utc(run.opened_at) };
     [
         run.id.to_string(),
         run.key.schedule,

@@ -46,7 +46,7 @@ const LEDGER_GAUGES: [(&str, &str); 8] = [
     (RUN_LATENESS, "For how long the oldest run of a schedule whose end nobody has seen is past its time; 0 when there is none"),
     (LAST_RUN, "When the newest run of a schedule was due"),
     (NEXT_RUN, "When the first run of a schedule is due that nobody has planned yet; in the past only if nobody plans"),
-    (MISSED_RUNS, "Occurrences of a schedule that were missed, ever"),
+    (MISSED_RUNS, "Occurrences of a schedule that were missed, and have not been run since"),
     (
         SCHEDULE_REFUSED,
         "1 while this process cannot plan a schedule: it is defined otherwise than in the ledger, or the ledger does not take it",

@@ -44,7 +44,7 @@ impl Planning {
                 planner.replace(definitions.clone());
             }
             // never inside the select: what is dropped there may be a transaction
-            if let Rung::Looked(report) = planner.ring().await {
+            if let Rung::Looked(report) | Rung::Unavailable { report: Some(report), .. } = planner.ring().await {
                 self.show(&definitions, &report);
             }
         }
