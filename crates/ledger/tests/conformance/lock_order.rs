@@ -32,9 +32,13 @@ async fn the_configuration_is_locked_before_the_batches(place: Place) {
 
 /// The same order as a replacement has, whatever order the rows lie in: else the two would wait for each other.
 async fn batches_are_handed_back_in_their_order(place: Place) {
+    let mut replacing = sqlx::PgConnection::connect(&place.url).await.expect("the same database");
+    // so that rows are found as they lie, as they are in a large table that many are wanted of
+    let no_index = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_indexscan = off', current_database());
+        EXECUTE format('ALTER DATABASE %I SET enable_bitmapscan = off', current_database()); END $$";
+    sqlx::raw_sql(no_index).execute(&mut replacing).await.expect("for sessions from now on");
     let books = place.open().await;
     let (stamp, ids) = books.claimed(&batches(2)).await;
-    let mut replacing = sqlx::PgConnection::connect(&place.url).await.expect("the same database");
     // the first lies behind the second
     let move_first = "UPDATE settlement_batch SET state = state WHERE id = $1";
     sqlx::query(move_first).bind(ids[0].0).execute(&mut replacing).await.expect("moved");
