@@ -41,7 +41,12 @@ impl TakenBack {
     ///
     /// # Errors
     /// [`LedgerError::BeingSettled`]: a worker has it in hand, so its state is not to be had now.
-    pub(crate) fn to_make_room(file: &str, batch: &BatchSummary, id: BatchId, from: BatchState) -> Result<TakenBack, LedgerError> {
+    pub(crate) fn to_make_room(
+        file: &str,
+        batch: &BatchSummary,
+        id: BatchId,
+        from: BatchState,
+    ) -> Result<TakenBack, LedgerError> {
         let events = [BatchEvent::Cancel, BatchEvent::Reverse];
         events.into_iter().find_map(|event| TakenBack::by(event, id, from).ok()).ok_or_else(|| {
             LedgerError::BeingSettled(format!(
