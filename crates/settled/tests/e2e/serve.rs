@@ -139,7 +139,8 @@ fn hurried_at_a_lock(world: &World) {
     };
     wait_until("the table is held", || waiters(held) == "1");
     // it waits a quarter of that for a lock
-    let instance = serve(&world.with_more(&[("SETTLED__LEASE__TTL_MS", "30000")]), "hurried");
+    let patient = world.with_more(&[("SETTLED__LEASE__TTL_MS", "30000")]);
+    let instance = serve(&patient, "hurried");
     let waits = "datname = current_database() and wait_event_type = 'Lock' and query like '%settlement_batch%'";
     wait_until("it waits for the table", || waiters(waits) != "0");
     hurry(instance);
