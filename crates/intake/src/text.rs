@@ -44,7 +44,7 @@ impl Encoding {
         if self != Encoding::Utf8 {
             self.no_control(line, &text)?;
         }
-        no_stray(line, &text)?;
+        self.no_stray(line, &text)?;
         Ok(text)
     }
 
@@ -54,6 +54,19 @@ impl Encoding {
         let what = format!("byte {} of the line is no character of {}", at + 1, self.name());
         Err(Fault::at(line, what, "give the profile the encoding that the file has"))
     }
+
+    fn no_stray(self, line: u64, text: &str) -> Result<(), Fault> {
+        let stray = |c: char| c == '\0' || c == '\r' || c == '\u{feff}';
+        let Some(at) = text.find(stray) else { return Ok(()) };
+        let what = match text.as_bytes()[at] {
+            b'\0' => "a NUL byte",
+            b'\r' => "a carriage return inside the line",
+            _ => "a byte order mark that is not at the start of the file (were two files joined?)",
+        };
+        // In the file: every other encoding has one byte for a character that takes more of them here.
+        let before = if self == Encoding::Utf8 { at } else { text[..at].chars().count() };
+        Err(Fault::at(line, format!("{what} at byte {}", before + 1), "transfer the file again, as one file and unchanged"))
+    }
 }
 
 fn utf8(line: u64, bytes: &[u8]) -> Result<&str, Fault> {
@@ -61,15 +74,4 @@ fn utf8(line: u64, bytes: &[u8]) -> Result<&str, Fault> {
         let what = format!("byte {} of the line is not UTF-8", error.valid_up_to() + 1);
         Fault::at(line, what, "export the file as UTF-8, or name its encoding in the profile")
     })
-}
-
-fn no_stray(line: u64, text: &str) -> Result<(), Fault> {
-    let stray = |c: char| c == '\0' || c == '\r' || c == '\u{feff}';
-    let Some(at) = text.find(stray) else { return Ok(()) };
-    let what = match text.as_bytes()[at] {
-        b'\0' => "a NUL byte",
-        b'\r' => "a carriage return inside the line",
-        _ => "a byte order mark that is not at the start of the file (were two files joined?)",
-    };
-    Err(Fault::at(line, format!("{what} at byte {}", at + 1), "transfer the file again, as one file and unchanged"))
 }

@@ -90,6 +90,9 @@ fn m12_the_encoding_is_the_profiles() {
     assert_eq!(merchant("iso-8859-15", 0xa4).unwrap(), "Café €");
     assert_eq!(merchant("latin-1", 0xa4).unwrap(), "Café ¤");
     assert!(merchant("windows-1252", 0x81).unwrap_err().to_string().contains("is no character of windows-1252"));
+    // counted as the file has them: an é takes two bytes here and one there
+    refused(euro(0), OWN, 2, "a NUL byte at byte 28");
+    refused(euro(b'\r'), OWN, 2, "a carriage return inside the line at byte 28");
     let marked = [b"\xef\xbb\xbf".to_vec(), bytes].concat();
     refused(marked, OWN, 1, "the file begins with the mark of UTF-8 (the profile says latin-1)");
 }

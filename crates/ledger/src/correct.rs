@@ -18,13 +18,13 @@ use serde::Serialize;
 
 /// A batch that is taken back: its row, the state it was locked in, and the one it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakenBack {
+pub(crate) struct TakenBack {
     /// Its row.
-    pub id: BatchId,
+    pub(crate) id: BatchId,
     /// The state in which it was locked.
-    pub from: BatchState,
+    pub(crate) from: BatchState,
     /// [`BatchState::Cancelled`] or [`BatchState::Reversed`].
-    pub to: BatchState,
+    pub(crate) to: BatchState,
 }
 
 impl TakenBack {
@@ -32,7 +32,7 @@ impl TakenBack {
     ///
     /// # Errors
     /// [`LedgerError::Illegal`] where its state does not allow it.
-    pub fn by(event: BatchEvent, id: BatchId, from: BatchState) -> Result<TakenBack, LedgerError> {
+    pub(crate) fn by(event: BatchEvent, id: BatchId, from: BatchState) -> Result<TakenBack, LedgerError> {
         let to = next(from, event).map_err(|source| LedgerError::Illegal { batch: id, source })?;
         Ok(TakenBack { id, from, to })
     }
@@ -41,7 +41,12 @@ impl TakenBack {
     ///
     /// # Errors
     /// [`LedgerError::BeingSettled`]: a worker has it in hand, so its state is not to be had now.
-    pub fn to_make_room(file: &str, batch: &BatchSummary, id: BatchId, from: BatchState) -> Result<TakenBack, LedgerError> {
+    pub(crate) fn to_make_room(
+        file: &str,
+        batch: &BatchSummary,
+        id: BatchId,
+        from: BatchState,
+    ) -> Result<TakenBack, LedgerError> {
         let events = [BatchEvent::Cancel, BatchEvent::Reverse];
         events.into_iter().find_map(|event| TakenBack::by(event, id, from).ok()).ok_or_else(|| {
             LedgerError::BeingSettled(format!(
@@ -56,7 +61,7 @@ impl TakenBack {
 
     /// What the audit log calls it.
     #[must_use]
-    pub const fn action(self) -> &'static str {
+    pub(crate) const fn action(self) -> &'static str {
         match self.to {
             BatchState::Reversed => REVERSE,
             _ => CANCEL,
@@ -65,11 +70,11 @@ impl TakenBack {
 }
 
 /// What the audit log calls a cancellation.
-pub const CANCEL: &str = "batch cancel";
+pub(crate) const CANCEL: &str = "batch cancel";
 /// What the audit log calls a reversal.
-pub const REVERSE: &str = "batch reverse";
+pub(crate) const REVERSE: &str = "batch reverse";
 /// What the audit log calls the replacement of a revision by the next; it stands with both.
-pub const REPLACE: &str = "batch replace";
+pub(crate) const REPLACE: &str = "batch replace";
 
 /// A revision that another one has replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

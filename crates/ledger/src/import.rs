@@ -10,7 +10,7 @@ use domain::batch::{BatchEvent, BatchState, IllegalTransition, next};
 use domain::ids::BatchId;
 use domain::summary::{BatchSummary, FileSummary, StagedItem};
 use serde::Serialize;
-pub use sort::{Changed, Sorted, StoredRevision, StoredTotal, difference, sort};
+pub(crate) use sort::{Changed, StoredRevision, StoredTotal, difference, sort};
 use std::collections::BTreeMap;
 
 /// What a reader sends: chunks of lines while it reads, the summary when it has read everything.
@@ -121,11 +121,11 @@ pub fn judge(summary: &BatchSummary, duplicates: &[DuplicateLine]) -> Result<(Ba
 }
 
 /// What was decided of each new batch, by its identity within the source, and how many of its lines are repeated.
-pub type Judged = BTreeMap<String, (ImportedBatch, u64)>;
+pub(crate) type Judged = BTreeMap<String, (ImportedBatch, u64)>;
 
 /// A batch of the file as it went in: its row and revision.
 #[must_use]
-pub fn imported(
+pub(crate) fn imported(
     batch: &BatchSummary,
     (id, revision): (BatchId, i32),
     state: BatchState,
@@ -145,7 +145,7 @@ pub fn imported(
 
 /// The answer of an import: `there` was there before, `judged` went in.
 #[must_use]
-pub fn outcome(
+pub(crate) fn outcome(
     file: &FileSummary,
     there: &BTreeMap<String, ImportedBatch>,
     judged: &Judged,

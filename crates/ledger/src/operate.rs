@@ -144,7 +144,7 @@ pub struct RevisionRow {
 
 /// Puts the neighbours of `revision` in their places: the one before, the one after.
 #[must_use]
-pub fn neighbours(revision: i32, neighbours: Vec<RevisionRow>) -> (Option<RevisionRow>, Option<RevisionRow>) {
+pub(crate) fn neighbours(revision: i32, neighbours: Vec<RevisionRow>) -> (Option<RevisionRow>, Option<RevisionRow>) {
     let (before, after): (Vec<_>, Vec<_>) = neighbours.into_iter().partition(|other| other.revision < revision);
     (before.into_iter().next(), after.into_iter().next())
 }
@@ -249,7 +249,7 @@ pub struct SourceRow {
 ///
 /// # Errors
 /// [`LedgerError::NotAcceptable`] naming the lines.
-pub fn refuse_repeated(id: BatchId, lines: &[i64]) -> Result<(), LedgerError> {
+pub(crate) fn refuse_repeated(id: BatchId, lines: &[i64]) -> Result<(), LedgerError> {
     if lines.is_empty() {
         return Ok(());
     }

@@ -100,6 +100,17 @@ pub struct TxLimits {
     pub idle: Duration,
 }
 
+/// Limits of handing batches back: it is done where somebody waits for our end.
+pub(crate) const HAND_BACK: TxLimits = TxLimits { total: Duration::from_secs(10), idle: Duration::from_secs(5) };
+
+impl TxLimits {
+    /// How long a contended transaction is begun again: as long as one waits for a lock. A later try would have too little left, or
+    /// make all of them together take longer than a stop may.
+    pub(crate) fn window(self) -> Duration {
+        self.total / 2
+    }
+}
+
 /// By what right a batch is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
@@ -193,7 +204,7 @@ pub(crate) struct ReadBack {
 
 /// Claims, and keeps a refusal.
 pub(crate) async fn claim(engine: &impl Transactions, request: &ClaimRequest) -> Result<Claim, LedgerError> {
-    let claim = retry::transaction(|| engine.claim_once(request)).await?;
+    let claim = retry::transaction_within(request.limits.window(), || engine.claim_once(request)).await?;
     if let Claim::Fenced { stored } = claim {
         let ClaimRequest { unit, stamp, .. } = *request;
         engine.record_rejections(&[Rejection { operation: Operation::Claim, unit, batch: None, stamp, stored }]).await?;
@@ -209,7 +220,7 @@ pub(crate) async fn release(
     batches: &[BatchId],
     uncharge: bool,
 ) -> Result<u64, LedgerError> {
-    let released = retry::transaction(|| engine.release_once(unit, stamp, batches, uncharge)).await?;
+    let released = retry::transaction_within(HAND_BACK.window(), || engine.release_once(unit, stamp, batches, uncharge)).await?;
     if released < batches.len() as u64 {
         let stored = engine.registered(unit).await?;
         if standing(stamp, stored) == Standing::Superseded {
@@ -225,12 +236,17 @@ pub(crate) async fn settle(
     work: &SettleWork<'_>,
     probe: &dyn Probe,
 ) -> Result<Vec<(BatchId, SettleOutcome)>, LedgerError> {
-    let posted = retry::transaction(|| engine.settle_once(work, probe)).await;
+    let posted = retry::transaction_within(work.limits.window(), || engine.settle_once(work, probe)).await;
+    let posted = match posted {
+        // Definite, and to read back is to wait for the same lock once more.
+        Err(error) if error.is_contention() => return Err(error),
+        posted => posted,
+    };
     let settled = posted.as_ref().map_or(&[][..], Vec::as_slice);
     let open: Vec<BatchId> = work.batches.iter().copied().filter(|batch| !settled.contains(batch)).collect();
     let mut outcomes: Vec<(BatchId, SettleOutcome)> = settled.iter().map(|batch| (*batch, SettleOutcome::Settled)).collect();
     if !open.is_empty() {
-        let read = match retry::transaction(|| engine.read_back(work, &open)).await {
+        let read = match retry::transaction_within(work.limits.window(), || engine.read_back(work, &open)).await {
             Ok(read) => read,
             // What was settled is known and must be told; the others come back with the next claim.
             Err(_) if !outcomes.is_empty() => return Ok(outcomes),

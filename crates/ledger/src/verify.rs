@@ -6,7 +6,8 @@
 
 mod reversals;
 
-pub use reversals::{Decision, REVERSALS, REVERSED_AMOUNTS, Replacement, Reversal, ReversedAmount, with_amounts};
+pub use reversals::{Decision, Replacement, Reversal, ReversedAmount};
+pub(crate) use reversals::{REVERSALS, REVERSED_AMOUNTS, with_amounts};
 
 use domain::batch::BatchState;
 use serde::Serialize;

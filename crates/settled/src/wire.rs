@@ -9,7 +9,7 @@ use ledger::{Ledger, OpenOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
-use worker::{Counters, Drain, Pace, Pulse, Worker, WorkerSettings};
+use worker::{Worker, WorkerSettings};
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -58,16 +58,7 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Pr
         Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
         Guard::RowLock => None,
     };
-    Ok(Worker {
-        ledger,
-        keeper,
-        holder,
-        pace: Pace::new(worker_settings(config)),
-        probe,
-        counters: Arc::new(Counters::default()),
-        drain: Drain::default(),
-        pulse: Arc::new(Pulse::default()),
-    })
+    Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }
 
 pub(crate) fn worker_settings(config: &Config) -> WorkerSettings {

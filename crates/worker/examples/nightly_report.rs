@@ -137,6 +137,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let (mut terminate, drain) = (signal(SignalKind::terminate())?, worker.drain.clone());
     // The transaction that has begun is finished, the rest is for the next instance.
     tokio::spawn(async move { terminate.recv().await.map(|()| drain.ask()) });
+    println!("the report of {business_date} is begun, or waits for the instance that has it");
     let key = RunKey { schedule: "nightly-report".to_owned(), business_date, slot: "-".to_owned() };
     let ended = worker.run_job(&keeper, &job, &PlannedRun::for_job(key), None).await;
     keeper.shutdown().await;

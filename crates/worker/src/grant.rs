@@ -101,8 +101,9 @@ impl Worker {
                 stored: stored.fence.token,
             });
         }
-        self.ledger.record_rejections(&[Rejection { operation: Operation::Register, unit, batch: None, stamp, stored }]).await?;
+        // Counted before it is kept: it was refused even where there is no room for the record.
         self.fenced("register", stamp, 1);
+        self.ledger.record_rejections(&[Rejection { operation: Operation::Register, unit, batch: None, stamp, stored }]).await?;
         Ok(Take::Fenced)
     }
 

@@ -1,7 +1,7 @@
 //! One's own nightly job: other work than settlement under the same run key, lease, fence and drain.
 //!
-//! What the run key gives: the job is done once per run, whoever starts it how often. What the lease gives: one instance at a
-//! time, and a quick takeover. What the fence gives: once a newer holder has registered, an older one writes nothing —
+//! What the run key gives: the job is done once per run, whoever starts it how often. What the lease gives: one instance, and a
+//! quick takeover; where two believe that they have it, only the newer one's writes count. What the fence gives: once a newer holder has registered, an older one writes nothing —
 //! **if the job's own transactions ask for it**. That is the job's part: each of them begins by asking whether the fence of
 //! [`Turn::unit`] is still [`Turn::stamp`], with a lock that keeps a newer holder from registering before it ends.
 //!
@@ -155,7 +155,10 @@ impl Worker {
                 Ok(None) if until.is_some_and(|until| Instant::now() >= until) => {
                     return Err(WorkerError::JobWaitEnded(job.name().to_owned()));
                 }
-                Ok(None) => self.pause(self.pace.get().poll).await,
+                Ok(None) => {
+                    outage = None;
+                    self.pause(self.pace.get().poll).await;
+                }
                 Err(error) if error.is_outage() && self.drain.is_asked() => break,
                 Err(error) => self.sit_out(error, &mut outage, until).await?,
             }
@@ -236,8 +239,9 @@ impl Worker {
         match standing(stamp, stored) {
             Standing::Superseded => {
                 let refused = Rejection { operation: Operation::Job, unit, batch: None, stamp, stored };
-                self.ledger.record_rejections(&[refused]).await?;
+                // Counted before it is kept: it was refused even where there is no room for the record.
                 self.fenced("job", stamp, 1);
+                self.ledger.record_rejections(&[refused]).await?;
             }
             Standing::Unregistered => self.claim_lost(grant),
             Standing::Current => {

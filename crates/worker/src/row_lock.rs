@@ -12,25 +12,26 @@ use ledger::settle::{Authority, Charge, Claimed, ClaimedBatch, SettleWork};
 use tracing::{debug, info, warn};
 
 impl Worker {
-    /// Charges and settles one handful of due batches of any unit. `false`: nobody else's turn has come yet, or nothing is due.
+    /// Charges and settles one handful of due batches of any unit. `false`: others have all of it, or its time to be tried again has not come.
     ///
     /// # Errors
     /// Outages.
     pub async fn work_rows(&self, shift: &Shift) -> Result<bool, WorkerError> {
+        let pace = self.pace.get();
         let charge = Charge {
             holder: self.holder,
             run: shift.run,
             due: shift.due.clone(),
-            most: self.pace.get().batches_per_transaction,
-            most_items: self.pace.get().items_per_transaction,
-            max_attempts: self.pace.get().max_attempts,
+            most: pace.batches_per_transaction,
+            most_items: pace.items_per_transaction,
+            max_attempts: pace.max_attempts,
             // What was charged settles in one transaction, so for that long it may still be in hand.
-            retry_after: self.pace.get().limits.total,
-            limits: self.pace.get().limits,
+            retry_after: pace.limits.total,
+            limits: pace.limits,
         };
         let Claimed { batches, quarantined } = self.ledger.charge(&charge).await?;
-        self.gave_up(&quarantined);
-        self.tried_before(&batches);
+        self.gave_up(&quarantined, pace.max_attempts);
+        self.tried_before(&batches, pace.max_attempts);
         if batches.is_empty() {
             return Ok(!quarantined.is_empty());
         }
@@ -38,7 +39,7 @@ impl Worker {
         self.probe.at_with(Step::BatchesClaimed, &ids);
         self.probe.at_with(Step::BeforeSettleTx, &ids);
         let authority = Authority::RowLock { holder: self.holder };
-        let work = SettleWork { authority, run: shift.run, batches: &ids, limits: self.pace.get().limits };
+        let work = SettleWork { authority, run: shift.run, batches: &ids, limits: pace.limits };
         match self.settle_timed(&work).await {
             Ok(outcomes) => self.tally_rows(&batches, &outcomes),
             Err(error) if error.is_unavailable() => return Err(error.into()),

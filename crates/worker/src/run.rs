@@ -110,8 +110,8 @@ impl Worker {
         }
     }
 
-    /// Takes the first unit that is free and works it to its end; a worker holds one at a time. `false`: none was free, or the one
-    /// that was got lost at once (whatever the cause, it must not be tried again without a pause).
+    /// Takes the first unit that is free and gives something out, and works it to its end; a worker holds one at a time. `false`:
+    /// there was none, or the one that was got lost at once (whatever the cause, it must not be tried again without a pause).
     async fn work_one_of(&self, keeper: &Keeper, units: &[Unit], shift: &Shift) -> Result<bool, WorkerError> {
         for unit in units {
             if self.is_to_stop(shift) {
@@ -119,8 +119,9 @@ impl Worker {
             }
             match self.take(keeper, *unit).await? {
                 Take::Granted(grant) => {
-                    self.work_unit(*grant, shift).await?;
-                    return Ok(true);
+                    if self.work_unit(*grant, shift).await? {
+                        return Ok(true);
+                    }
                 }
                 Take::Busy => {}
                 Take::Lost | Take::Fenced => return Ok(false),

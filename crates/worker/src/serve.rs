@@ -9,7 +9,7 @@ use crate::{Worker, WorkerError};
 use ledger::schedule::OpenRun;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use tracing::info;
+use tracing::{debug, info};
 
 /// What a look for work found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,10 @@ impl Worker {
             self.pulse.beat();
             let looked = match self.look().await {
                 Ok(looked) => looked,
-                Err(_) if self.drain.is_asked() => break,
+                Err(error) if error.is_outage() && self.drain.is_asked() => {
+                    debug!(%error, "a service is out; it is left anyway");
+                    break;
+                }
                 Err(error) => {
                     self.sit_out(error, &mut outage, None).await?;
                     continue;

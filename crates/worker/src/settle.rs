@@ -12,7 +12,7 @@ use domain::step::Step;
 use lease::{Lease, Release};
 use ledger::LedgerError;
 use ledger::schedule::Due;
-use ledger::settle::{Authority, Claim, ClaimRequest, ClaimedBatch, SettleWork};
+use ledger::settle::{Authority, Claim, ClaimRequest, Claimed, ClaimedBatch, SettleWork};
 use metrics::histogram;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -43,11 +43,12 @@ impl Worker {
         self.drain.is_asked() || shift.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Works a unit until nothing of it is due, the grant is over, or it is time to stop; then releases it.
+    /// Works a unit until nothing of it is due, the grant is over, or it is time to stop; then releases it. `false`: nothing was
+    /// claimed or given up, though it may be due: an import or a correction can hold all of it for as long as it takes.
     ///
     /// # Errors
     /// Outages; the grant is released (or expires) all the same.
-    pub async fn work_unit(&self, grant: Grant, shift: &Shift) -> Result<(), WorkerError> {
+    pub async fn work_unit(&self, grant: Grant, shift: &Shift) -> Result<bool, WorkerError> {
         let fence = grant.stamp.fence;
         let span = info_span!("unit", run.id = %shift.run, lease.name = %grant.lease.name(), fence.generation = fence.generation, fence.token = fence.token, holder.id = %self.holder);
         let held = Instant::now();
@@ -63,19 +64,21 @@ impl Worker {
         histogram!(metric::LEASE_HOLD).record(held.elapsed());
     }
 
-    async fn work_grant(&self, grant: &Grant, shift: &Shift) -> Result<(), WorkerError> {
+    async fn work_grant(&self, grant: &Grant, shift: &Shift) -> Result<bool, WorkerError> {
+        let mut worked = false;
         loop {
             self.pulse.beat();
             if self.is_to_stop(shift) || self.is_lost(grant) {
-                return Ok(());
+                return Ok(worked);
             }
-            let claimed = match self.claim(grant, shift).await? {
-                Some(claimed) if !claimed.is_empty() => claimed,
-                Some(_) | None => return Ok(()),
-            };
-            self.probe.at_with(Step::BatchesClaimed, &ids(&claimed));
-            if self.settle_claimed(grant, shift, &claimed).await? == Next::Stop {
-                return Ok(());
+            let Some(Claimed { batches, quarantined }) = self.claim(grant, shift).await? else { return Ok(worked) };
+            worked |= !batches.is_empty() || !quarantined.is_empty();
+            if batches.is_empty() {
+                return Ok(worked);
+            }
+            self.probe.at_with(Step::BatchesClaimed, &ids(&batches));
+            if self.settle_claimed(grant, shift, &batches).await? == Next::Stop {
+                return Ok(worked);
             }
         }
     }
@@ -88,22 +91,23 @@ impl Worker {
     }
 
     /// `None`: the grant is over.
-    async fn claim(&self, grant: &Grant, shift: &Shift) -> Result<Option<Vec<ClaimedBatch>>, WorkerError> {
+    async fn claim(&self, grant: &Grant, shift: &Shift) -> Result<Option<Claimed>, WorkerError> {
+        let pace = self.pace.get();
         let request = ClaimRequest {
             unit: grant.unit,
             stamp: grant.stamp,
             run: shift.run,
             due: shift.due.clone(),
-            most: self.pace.get().batches_per_transaction,
-            most_items: self.pace.get().items_per_transaction,
-            max_attempts: self.pace.get().max_attempts,
-            limits: self.pace.get().limits,
+            most: pace.batches_per_transaction,
+            most_items: pace.items_per_transaction,
+            max_attempts: pace.max_attempts,
+            limits: pace.limits,
         };
         match self.ledger.claim(&request).await? {
             Claim::Work(claimed) => {
-                self.gave_up(&claimed.quarantined);
-                self.tried_before(&claimed.batches);
-                Ok(Some(claimed.batches))
+                self.gave_up(&claimed.quarantined, pace.max_attempts);
+                self.tried_before(&claimed.batches, pace.max_attempts);
+                Ok(Some(claimed))
             }
             Claim::Fenced { .. } => {
                 self.fenced("claim", grant.stamp, 1);
@@ -117,10 +121,10 @@ impl Worker {
     }
 
     /// A batch that comes again is worth a line: it, or who had it before, did not end well.
-    pub(crate) fn tried_before(&self, claimed: &[ClaimedBatch]) {
+    pub(crate) fn tried_before(&self, claimed: &[ClaimedBatch], max_attempts: i32) {
         debug!(batches = claimed.len(), "claimed");
         for batch in claimed.iter().filter(|batch| batch.attempts > 1) {
-            warn!(batch.id = %batch.id, attempt = batch.attempts, max_attempts = self.pace.get().max_attempts, "claimed once more: an earlier attempt did not end");
+            warn!(batch.id = %batch.id, attempt = batch.attempts, max_attempts, "claimed once more: an earlier attempt did not end");
         }
     }
 
@@ -128,10 +132,10 @@ impl Worker {
         warn!(unit = %grant.unit, "the ledger does not know this fence (was it restored?); acquiring anew");
     }
 
-    pub(crate) fn gave_up(&self, quarantined: &[BatchId]) {
+    pub(crate) fn gave_up(&self, quarantined: &[BatchId], max_attempts: i32) {
         self.counters.quarantined.add(quarantined.len() as u64);
         for batch in quarantined {
-            warn!(batch.id = %batch, max_attempts = self.pace.get().max_attempts, "quarantined: charged too often without settling; see `settled batch show {batch}`");
+            warn!(batch.id = %batch, max_attempts, "quarantined: charged too often without settling; see `settled batch show {batch}`");
         }
     }
 

@@ -10,31 +10,31 @@ use std::collections::BTreeMap;
 
 /// A revision as the ledger has it of a batch that is in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredRevision {
+pub(crate) struct StoredRevision {
     /// As an import shows it.
-    pub batch: ImportedBatch,
+    pub(crate) batch: ImportedBatch,
     /// Of its content.
-    pub digest: Vec<u8>,
+    pub(crate) digest: Vec<u8>,
 }
 
 /// A batch of the file, and the live revision that it is not the same as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed<'a> {
+pub(crate) struct Changed<'a> {
     /// In the file.
-    pub batch: &'a BatchSummary,
+    pub(crate) batch: &'a BatchSummary,
     /// In the ledger.
-    pub there: ImportedBatch,
+    pub(crate) there: ImportedBatch,
 }
 
 /// The batches of a file, sorted by what the ledger has of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sorted<'a> {
+pub(crate) struct Sorted<'a> {
     /// There with the same content, live or taken back: left alone.
-    pub there: BTreeMap<String, ImportedBatch>,
+    pub(crate) there: BTreeMap<String, ImportedBatch>,
     /// Live with other content: refused, or taken back.
-    pub changed: Vec<Changed<'a>>,
+    pub(crate) changed: Vec<Changed<'a>>,
     /// To go in, those of `changed` among them, with their index in the file.
-    pub new: Vec<(i32, &'a BatchSummary)>,
+    pub(crate) new: Vec<(i32, &'a BatchSummary)>,
 }
 
 /// Sorts the batches of a file. `stored` are all revisions of them, in order of revision.
@@ -42,7 +42,7 @@ pub struct Sorted<'a> {
 /// Content that a person has taken back does not come again because its file does: files are imported again without a thought,
 /// every night or after a failover. Only a replacement, which is a decision too, brings it in once more.
 #[must_use]
-pub fn sort<'a>(file: &'a FileSummary, stored: Vec<StoredRevision>, mode: &ImportMode) -> Sorted<'a> {
+pub(crate) fn sort<'a>(file: &'a FileSummary, stored: Vec<StoredRevision>, mode: &ImportMode) -> Sorted<'a> {
     let mut revisions: BTreeMap<String, Vec<StoredRevision>> = BTreeMap::new();
     for revision in stored {
         revisions.entry(revision.batch.external_batch_id.clone()).or_default().push(revision);
@@ -70,22 +70,22 @@ pub(super) fn is_taken_back(state: BatchState) -> bool {
 
 /// The totals of a batch as the ledger knows them, to show how a file differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredTotal {
+pub(crate) struct StoredTotal {
     /// ISO code.
-    pub currency: String,
+    pub(crate) currency: String,
     /// Lines.
-    pub items: i64,
+    pub(crate) items: i64,
     /// Σ gross.
-    pub gross_minor: i64,
+    pub(crate) gross_minor: i64,
     /// Σ fee.
-    pub fee_minor: i64,
+    pub(crate) fee_minor: i64,
     /// Σ net.
-    pub net_minor: i64,
+    pub(crate) net_minor: i64,
 }
 
 /// The sentence for a batch that is already there with other content.
 #[must_use]
-pub fn difference(file: &FileSummary, changed: &Changed<'_>, stored: &[StoredTotal]) -> String {
+pub(crate) fn difference(file: &FileSummary, changed: &Changed<'_>, stored: &[StoredTotal]) -> String {
     let (batch, there) = (changed.batch, &changed.there);
     let new: Vec<String> = batch.totals.iter().map(describe_total).collect();
     let old: Vec<String> = stored.iter().map(describe_stored).collect();

@@ -5,7 +5,7 @@
 //! neighbour along.
 
 use super::{PostgresLedger, set_limits, stamp};
-use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, fitting};
+use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, HAND_BACK, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
 use domain::ids::{BatchId, RunId};
@@ -18,22 +18,27 @@ const LOCK_FENCE: &str = "SELECT generation, token, holder FROM unit_fence WHERE
 /// What this stamp claimed before, where the reply to that claim was lost.
 const OWN: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state = 'settling' AND fence_generation = $2 AND fence_token = $3 AND holder = $4 ORDER BY id";
-const GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
-    WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($7::text[] IS NULL OR source = ANY($7)) AND attempts >= $3 RETURNING id";
+const GIVE_UP: &str = "UPDATE settlement_batch b SET state = 'quarantined', holder = $4, fence_generation = $5, fence_token = $6
+    FROM (SELECT id FROM settlement_batch WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2
+        AND ($7::text[] IS NULL OR source = ANY($7)) AND attempts >= $3 ORDER BY id FOR UPDATE) s
+    WHERE b.id = s.id RETURNING b.id";
 const FRESH: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state = 'pending' AND business_date <= $2 AND ($4::text[] IS NULL OR source = ANY($4)) AND attempts = 0
     ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED";
 const CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
     WHERE unit = $1 AND state IN ('pending', 'settling') AND business_date <= $2 AND ($3::text[] IS NULL OR source = ANY($3)) AND attempts > 0
     ORDER BY attempts, id LIMIT 1 FOR UPDATE SKIP LOCKED";
+/// Of rows that are locked already.
 const MARK: &str = "UPDATE settlement_batch SET state = 'settling', attempts = attempts + 1, fence_generation = $2,
     fence_token = $3, holder = $4, run_id = $5, claimed_at = clock_timestamp()
     WHERE id = ANY($1) AND state IN ('pending', 'settling')";
 
 /// Only what this very stamp claimed, and only while it holds the unit.
-const RELEASE: &str = "UPDATE settlement_batch SET state = 'pending', attempts = attempts - $6
-    WHERE id = ANY($1) AND state = 'settling' AND fence_generation = $2 AND fence_token = $3 AND holder = $4
-    AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $5 AND generation = $2 AND token = $3 AND holder = $4 FOR SHARE)";
+const RELEASE: &str = "UPDATE settlement_batch b SET state = 'pending', attempts = b.attempts - $6
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'settling'
+        AND EXISTS (SELECT 1 FROM unit_fence WHERE unit = $5 AND generation = $2 AND token = $3 AND holder = $4 FOR SHARE)
+        ORDER BY id FOR UPDATE) s
+    WHERE b.id = s.id AND b.fence_generation = $2 AND b.fence_token = $3 AND b.holder = $4";
 
 /// There is no fence under a row lock, so the guard itself is looked at: `config adopt` waits for us, or we see what it did.
 const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta FOR SHARE";
@@ -84,7 +89,7 @@ impl PostgresLedger {
     }
 
     pub(super) async fn charge_batches(&self, request: &Charge) -> Result<Claimed, LedgerError> {
-        retry::transaction(|| self.charge_once(request)).await
+        retry::transaction_within(request.limits.window(), || self.charge_once(request)).await
     }
 
     async fn charge_once(&self, request: &Charge) -> Result<Claimed, LedgerError> {
@@ -127,6 +132,8 @@ impl PostgresLedger {
         uncharge: bool,
     ) -> Result<u64, LedgerError> {
         let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
+        let mut tx = self.pool.begin().await?;
+        set_limits(&mut tx, HAND_BACK, HAND_BACK.total).await?;
         let released = sqlx::query(RELEASE)
             .bind(&ids)
             .bind(stamp.fence.generation)
@@ -134,8 +141,9 @@ impl PostgresLedger {
             .bind(stamp.holder.0)
             .bind(unit.0)
             .bind(i32::from(uncharge))
-            .execute(&self.pool)
+            .execute(&mut *tx)
             .await?;
+        tx.commit().await?;
         Ok(released.rows_affected())
     }
 }

@@ -57,7 +57,7 @@ pub struct Replacement {
 }
 
 /// Reversed batches with their decision and the revision after them, in order of id.
-pub const REVERSALS: &str =
+pub(crate) const REVERSALS: &str =
     "SELECT b.id, b.source, b.external_batch_id, b.revision, l.at, l.operator, l.reason, n.id AS next_id, n.revision AS next_revision
     FROM settlement_batch b
     LEFT JOIN (SELECT subject, min(id) AS id FROM audit_log WHERE action = 'batch reverse' GROUP BY subject) f
@@ -67,13 +67,13 @@ pub const REVERSALS: &str =
         ON n.source = b.source AND n.external_batch_id = b.external_batch_id AND n.revision = b.revision + 1
     WHERE b.state = 'reversed' ORDER BY b.id";
 /// What their reversing entries took back: batch, currency, debits as text (they may leave 64 bits), in order of id and currency.
-pub const REVERSED_AMOUNTS: &str = "SELECT e.batch_id, e.currency, concat(sum(p.amount_minor), '') AS debits
+pub(crate) const REVERSED_AMOUNTS: &str = "SELECT e.batch_id, e.currency, concat(sum(p.amount_minor), '') AS debits
     FROM journal_entry e JOIN settlement_batch b ON b.id = e.batch_id AND b.state = 'reversed' JOIN posting p ON p.entry_id = e.id
     WHERE e.kind = 'reverse' AND p.side = 'D' GROUP BY e.batch_id, e.currency ORDER BY e.batch_id, e.currency";
 
 /// Gives each reversal its amounts; both are in order of id.
 #[must_use]
-pub fn with_amounts(mut reversals: Vec<Reversal>, amounts: Vec<(BatchId, ReversedAmount)>) -> Vec<Reversal> {
+pub(crate) fn with_amounts(mut reversals: Vec<Reversal>, amounts: Vec<(BatchId, ReversedAmount)>) -> Vec<Reversal> {
     let mut amounts = amounts.into_iter().peekable();
     for reversal in &mut reversals {
         while let Some((_, amount)) = amounts.next_if(|(batch, _)| *batch == reversal.batch) {

@@ -217,11 +217,16 @@ async fn a_wait_for_a_lock_is_ended_and_told_from_work(place: Place) {
     let raw = sqlx::PgPool::connect(&place.url).await.expect("the same database");
     let mut locked = raw.begin().await.expect("a transaction");
     sqlx::query("SELECT 1 FROM settlement_batch FOR NO KEY UPDATE").execute(&mut *locked).await.expect("locked");
-    let limits = TxLimits { total: Duration::from_millis(300), ..LIMITS };
+    let limits = TxLimits { total: Duration::from_secs(2), ..LIMITS };
     let settling = books.settle_probed(stamp, &ids, limits, &domain::step::NoProbe);
-    let ended = tokio::time::timeout(Duration::from_secs(5), settling).await;
-    locked.rollback().await.expect("released");
+    // all tries together, and the reading back: somebody may wait for our end
+    let ended = tokio::time::timeout(limits.total, settling).await;
     let error = ended.expect("it has a limit").expect_err("it waited");
+    assert!(matches!(error, LedgerError::Contended(_)), "{error:?}");
+    let handing_back = books.ledger.release(UNIT, stamp, &ids, true);
+    let ended = tokio::time::timeout(Duration::from_secs(10), handing_back).await;
+    locked.rollback().await.expect("released");
+    let error = ended.expect("it has a limit too").expect_err("it waited");
     assert!(matches!(error, LedgerError::Contended(_)), "{error:?}");
     assert_settles(&books, stamp, &ids).await;
 }

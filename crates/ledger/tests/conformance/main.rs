@@ -14,6 +14,7 @@ mod fence;
 mod import;
 mod in_flight;
 mod jobs;
+mod lock_order;
 mod operate;
 mod postings;
 mod replace;
@@ -66,7 +67,7 @@ const POSTGRES: [&[Named]; 7] = [
     schedules::POSTGRES,
     jobs::POSTGRES,
     corrections::POSTGRES,
-    replace::POSTGRES,
+    lock_order::POSTGRES,
 ];
 /// About what only SQLite has: statements that replace a row.
 const SQLITE: [&[Named]; 1] = [append_only::SQLITE];

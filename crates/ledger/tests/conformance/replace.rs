@@ -14,7 +14,6 @@ use ledger::import::ImportOutcome;
 use ledger::operate::RevisionRow;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use sqlx::Connection;
 use std::time::Duration;
 
 pub const EVERY: &[Named] = tests![
@@ -34,8 +33,6 @@ pub const EVERY: &[Named] = tests![
     four_replacements_by_one_file_at_once,
     a_replacement_beside_workers,
 ];
-pub const POSTGRES: &[Named] =
-    tests![the_configuration_is_locked_before_the_batches, a_deadlock_with_a_worker_is_not_the_operators_business];
 
 fn one(gross: i64) -> Draft {
     batch("A").charge("anna", gross, 0).keyed("psp-1")
@@ -336,53 +333,5 @@ async fn a_replacement_beside_workers(place: Place) {
         let gross = 20_00 * 6 * (round + 1);
         assert!(balances(&books).await.contains(&format!("EUR merchant_payable:anna -{gross}")), "{:?}", balances(&books).await);
     }
-    books.assert_books_hold().await;
-}
-
-/// As an adoption does it, which locks the batches after that. The other way round the two would wait for each other.
-async fn the_configuration_is_locked_before_the_batches(place: Place) {
-    let books = place.open().await;
-    let ids = books.settled(&batches(2)).await;
-    let mut adopting = sqlx::PgConnection::connect(&place.url).await.expect("the same database");
-    let begin = "SET lock_timeout = '300ms'; BEGIN; SELECT 1 FROM ledger_meta FOR UPDATE";
-    sqlx::raw_sql(begin).execute(&mut adopting).await.expect("locked");
-    let replacing = replacing(&books);
-    wait_until_locked_out(&books, "%ledger_meta FOR SHARE%").await;
-    let lock = "SELECT 1 FROM settlement_batch WHERE id = ANY($1) FOR UPDATE";
-    sqlx::query(lock).bind(ids.iter().map(|id| id.0).collect::<Vec<_>>()).execute(&mut adopting).await.expect("nobody has them");
-    sqlx::raw_sql("COMMIT").execute(&mut adopting).await.expect("done");
-    assert_eq!(replacing.await.expect("no panic").expect("replaced").replaced.len(), 2);
-    books.assert_books_hold().await;
-}
-
-/// A correction of both batches, under way.
-fn replacing(books: &Books) -> tokio::task::JoinHandle<Result<ImportOutcome, LedgerError>> {
-    let books = books.clone();
-    let corrected: Vec<_> = batches(2).into_iter().map(|draft| draft.charge("carl", 5_00, 0)).collect();
-    tokio::spawn(async move { books.replace(&corrected).await })
-}
-
-async fn wait_until_locked_out(books: &Books, statement: &str) {
-    let waiting =
-        format!("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '{statement}'");
-    while books.raw.count(&waiting).await == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// A worker hands back batches in any order. Its row locks and those of a replacement cross; the server ends one of them.
-async fn a_deadlock_with_a_worker_is_not_the_operators_business(place: Place) {
-    let books = place.open().await;
-    let ids = books.take_in(&batches(2)).await;
-    let mut worker = sqlx::PgConnection::connect(&place.url).await.expect("the same database");
-    // the replacement is the one that looks first, and gives way
-    sqlx::raw_sql("SET deadlock_timeout = '20s'; BEGIN").execute(&mut worker).await.expect("begun");
-    let lock = "SELECT 1 FROM settlement_batch WHERE id = $1 FOR UPDATE";
-    sqlx::query(lock).bind(ids[1].0).execute(&mut worker).await.expect("locked");
-    let replacing = replacing(&books);
-    wait_until_locked_out(&books, "%settlement_batch%FOR UPDATE%").await;
-    sqlx::query(lock).bind(ids[0].0).execute(&mut worker).await.expect("the other one gave way");
-    sqlx::raw_sql("COMMIT").execute(&mut worker).await.expect("done");
-    assert_eq!(replacing.await.expect("no panic").expect("tried again").replaced.len(), 2);
     books.assert_books_hold().await;
 }

@@ -36,7 +36,7 @@ use watchdog::Watched;
 use worker::{Drain, Pulse, Worker};
 
 /// What a drain takes beside a settle transaction: handing back, releasing, a look that is under way.
-const DRAIN_SLACK: Duration = Duration::from_secs(15);
+const DRAIN_SLACK: Duration = Duration::from_secs(25);
 
 /// Serves until a signal, or until something waiting cannot cure.
 pub(crate) async fn serve(

@@ -91,6 +91,10 @@ impl World {
         self.folder.path().join(name)
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);

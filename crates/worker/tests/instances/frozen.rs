@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use worker::{JobError, NightlyJob, Turn, Worker};
 
 /// What a child is: `example`, or `stop`, `kill` or `unfenced` and a step.
@@ -97,6 +97,14 @@ impl Child {
         let (code, said) = self.end();
         assert_eq!(code, Some(0), "{said}");
         said
+    }
+
+    fn wait_for(&self, words: &str) {
+        let begun = Instant::now();
+        while !self.said().contains(words) {
+            assert!(begun.elapsed() < PATIENCE, "no {words:?}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn wait_stopped(&mut self) {
@@ -204,7 +212,7 @@ fn drained(place: &Place) {
     a.wait_stopped();
     // the example itself waits for it, and is asked to stop
     let mut waiting = Child::start(place, "example");
-    std::thread::sleep(Duration::from_millis(700));
+    waiting.wait_for("waits for the instance that has it");
     waiting.process.terminate().expect("a child");
     let (code, said) = waiting.end();
     assert!(code == Some(1) && said.contains("the next instance does it"), "{code:?} {said}");

@@ -14,13 +14,14 @@ mod jobs;
 #[path = "../../examples/nightly_report.rs"]
 mod nightly_report;
 mod outages;
+mod refusals;
 mod serving;
 
 use fixture::{Named, Place, run};
 use lab::trials::Suite;
 use std::process::ExitCode;
 
-const EVERY: [&[Named]; 3] = [jobs::EVERY, draining::EVERY, serving::EVERY];
+const EVERY: [&[Named]; 4] = [jobs::EVERY, draining::EVERY, serving::EVERY, refusals::EVERY];
 
 fn main() -> ExitCode {
     // tests start this program again, as an instance of the example
@@ -33,5 +34,8 @@ fn main() -> ExitCode {
         suite = suite.plain(&titled("sqlite"), move || run(test(Place::sqlite())));
         suite = suite.with_postgres(&titled("postgres"), move |url| run(test(Place::at(url))));
     }
+    let suite = suite.with_postgres("postgres::refusals::nothing given out is looked for after a pause", |url| {
+        run(refusals::nothing_given_out_is_looked_for_after_a_pause(Place::at(url)));
+    });
     outages::add(frozen::add(suite)).run()
 }
