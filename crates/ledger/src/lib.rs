@@ -260,6 +260,10 @@ pub trait Settlements: Send + Sync {
     /// Hands claimed batches back to `pending`; how many were still ours. `uncharge` takes the attempt back (a drain is not the
     /// batch's fault).
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
+
+    /// Takes the attempt back of batches that this holder charged under the row-lock guard and could not settle for no fault of
+    /// theirs; how many were still its own.
+    async fn uncharge(&self, holder: HolderId, batches: &[BatchId]) -> Result<u64, LedgerError>;
 }
 
 /// Which runs there are: planned by schedules, by whichever instance is first.

@@ -32,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 const LONGEST_RETRY: Duration = Duration::from_secs(15);
 /// A mark is moved at this age, where nothing occurred.
 const OLD: TimeDelta = TimeDelta::minutes(5);
+/// How far a mark may be ahead of the database's clock: the correction of a clock, not a jump of it.
+const AHEAD: TimeDelta = TimeDelta::minutes(5);
 /// How often one look starts over because others moved a mark.
 const ROUNDS: usize = 3;
 
@@ -231,6 +233,7 @@ impl Scheduled {
         let written = match mark {
             None => ledger.start_schedule(name, &self.hash).await.map(|()| Turn::Done(Outcome::Started)),
             Some(mark) if mark.definition != self.hash => Ok(Turn::Done(self.refused(&mark.definition))),
+            Some(mark) if mark.at > now + AHEAD => Ok(Turn::Done(self.ahead(mark))),
             Some(mark) => {
                 let planned = plan(&self.definition, mark.at, now);
                 let empty = planned.is_empty();
@@ -258,6 +261,14 @@ impl Scheduled {
     fn advance(&self, mark: &Mark, Plan { runs, missed, mark: to }: Plan) -> Advance {
         let (schedule, definition) = (mark.schedule.clone(), self.hash.clone());
         Advance { schedule, definition, from: mark.at, to, runs, missed }
+    }
+
+    fn ahead(&self, mark: &Mark) -> Outcome {
+        let (name, at) = (self.definition.name(), mark.at.format("%Y-%m-%d %H:%M:%S UTC"));
+        let text = format!(
+            "schedule {name}: the ledger says that it is planned up to {at}, which is yet to come, so nothing is planned until then (did the database's clock step?); run `settled schedule adopt {name} --reason …` to plan from now on"
+        );
+        Outcome::Failed { text }
     }
 
     fn refused(&self, stored: &str) -> Outcome {

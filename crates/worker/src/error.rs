@@ -59,7 +59,7 @@ impl WorkerError {
         match self {
             // A settle transaction that takes too long is dealt with where it happens; anything else that does is a slow database.
             WorkerError::Ledger(error) => {
-                error.is_unavailable() || error.is_contention() || matches!(error, LedgerError::TimedOut(_))
+                error.is_unavailable() || error.is_contention() || matches!(error, LedgerError::TimedOut(_)) || is_shortage(error)
             }
             // The keeper of this process is gone: no waiting brings it back.
             WorkerError::Lease(error) => !matches!(error, LeaseError::Invalid { .. } | LeaseError::Closed),
@@ -72,6 +72,11 @@ impl WorkerError {
     }
 }
 
+/// No file descriptor is free just now (ENFILE, EMFILE).
+fn is_shortage(error: &LedgerError) -> bool {
+    matches!(error, LedgerError::Io { source, .. } if matches!(source.raw_os_error(), Some(23 | 24)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +86,9 @@ mod tests {
         assert!(!WorkerError::Lease(LeaseError::Closed).is_outage(), "the keeper of this process is gone");
         assert!(!WorkerError::WaitEnded(1).is_outage());
         assert!(!WorkerError::Ledger(LedgerError::Config(String::new())).is_outage());
+        let io = |code| LedgerError::Io { what: String::new(), source: std::io::Error::from_raw_os_error(code) };
+        assert!(WorkerError::Ledger(io(24)).is_outage(), "too many open files");
+        assert!(!WorkerError::Ledger(io(13)).is_outage(), "permission denied");
         let late = LeaseError::TimedOut { what: String::new(), doing: "renew", after: std::time::Duration::from_secs(1) };
         assert!(WorkerError::Lease(late).is_outage());
     }

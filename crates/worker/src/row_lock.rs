@@ -43,6 +43,11 @@ impl Worker {
         match self.settle_timed(&work).await {
             Ok(outcomes) => self.tally_rows(&batches, &outcomes),
             Err(error) if error.is_unavailable() => return Err(error.into()),
+            // Waiting for somebody else's lock is no batch's fault.
+            Err(error) if error.is_contention() => {
+                self.ledger.uncharge(self.holder, &ids).await?;
+                return Err(error.into());
+            }
             // Charged already; given out again, alone, when its retry time has come.
             Err(error) => warn!(batches = ids.len(), %error, "settling failed; the batches come back one by one"),
         }

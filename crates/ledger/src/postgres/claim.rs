@@ -8,7 +8,7 @@ use super::{PostgresLedger, set_limits, stamp};
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, HAND_BACK, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
-use domain::ids::{BatchId, RunId};
+use domain::ids::{BatchId, HolderId, RunId};
 use domain::unit::Unit;
 use sqlx::{PgConnection, Row};
 
@@ -56,6 +56,11 @@ const ROW_CHARGED: &str = "SELECT id, items, attempts FROM settlement_batch
 const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, holder = $2, run_id = $3,
     claimed_at = clock_timestamp(), retry_at = clock_timestamp() + $4 * interval '1 millisecond'
     WHERE id = ANY($1) AND state = 'pending'";
+
+/// Only while nobody else has charged it since.
+const ROW_UNCHARGE: &str = "UPDATE settlement_batch b SET attempts = b.attempts - 1, retry_at = NULL
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending' AND holder = $2 AND attempts > 0
+        ORDER BY id FOR UPDATE) s WHERE b.id = s.id";
 
 impl PostgresLedger {
     pub(super) async fn claim_in_one(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
@@ -145,6 +150,17 @@ impl PostgresLedger {
             .await?;
         tx.commit().await?;
         Ok(released.rows_affected())
+    }
+}
+
+impl PostgresLedger {
+    pub(super) async fn uncharge_in_one(&self, holder: HolderId, batches: &[BatchId]) -> Result<u64, LedgerError> {
+        let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
+        let mut tx = self.pool.begin().await?;
+        set_limits(&mut tx, HAND_BACK, HAND_BACK.total).await?;
+        let uncharged = sqlx::query(ROW_UNCHARGE).bind(&ids).bind(holder.0).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(uncharged.rows_affected())
     }
 }
 

@@ -26,6 +26,7 @@ const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
 /// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
 /// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
 /// for the runs of all sources. Runs of jobs have no source at all, the least of all sets, and are nothing to settle. (Ordered by what is NULL throughout: only so does the planner see the order of the index in it.)
+/// A run that a person opened for a day far ahead (`--allow-future`) is that person's: it makes nothing due for others before its day.
 const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
         SELECT min(sources) FROM run WHERE state = 'open' AND sources > '{}'
         UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources)
@@ -35,9 +36,9 @@ const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
             SELECT 1 FROM run r WHERE r.state = 'open' AND r.finished_at IS NULL AND r.sources IS NOT DISTINCT FROM run.sources) AS finished
     FROM run WHERE id IN (
         SELECT CASE WHEN listed.sources IS NULL THEN (SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS NULL
-                ORDER BY r.sources, r.business_date DESC, r.id DESC LIMIT 1)
+                AND r.business_date <= current_date + 1 ORDER BY r.sources, r.business_date DESC, r.id DESC LIMIT 1)
             ELSE (SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources = listed.sources
-                ORDER BY r.business_date DESC, r.id DESC LIMIT 1) END
+                AND r.business_date <= current_date + 1 ORDER BY r.business_date DESC, r.id DESC LIMIT 1) END
         FROM listed)
     ORDER BY sources";
 /// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.

@@ -25,7 +25,7 @@ const MISS: &str =
     VALUES ($1, $2, $3, 'missed', $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
 /// The mark stays. Planners move it every few minutes, so what the new definition catches up with is what nobody has looked at.
 const ADOPT: &str = "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, clock_timestamp(), $2)
-    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition";
+    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition, mark = least(schedule_mark.mark, EXCLUDED.mark)";
 
 #[async_trait]
 impl Schedules for PostgresLedger {

@@ -228,4 +228,8 @@ impl Settlements for PostgresLedger {
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError> {
         settle::release(self, unit, stamp, batches, uncharge).await
     }
+
+    async fn uncharge(&self, holder: HolderId, batches: &[BatchId]) -> Result<u64, LedgerError> {
+        self.uncharge_in_one(holder, batches).await
+    }
 }

@@ -8,7 +8,7 @@ use super::{SqliteLedger, json, listed, stamp};
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
-use domain::ids::{BatchId, RunId};
+use domain::ids::{BatchId, HolderId, RunId};
 use domain::unit::Unit;
 use sqlx::Row;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -59,6 +59,10 @@ const ROW_MARK: &str = "UPDATE settlement_batch SET attempts = attempts + 1, hol
         claimed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now'),
         retry_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', format('%+.3f seconds', $4 / 1000.0))
     WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending'";
+
+/// Only while nobody else has charged it since.
+pub(super) const ROW_UNCHARGE: &str = "UPDATE settlement_batch SET attempts = attempts - 1, retry_at = NULL
+    WHERE id IN (SELECT value FROM json_each($1)) AND state = 'pending' AND holder = $2 AND attempts > 0";
 
 impl SqliteLedger {
     pub(super) async fn claim_in_one(&self, request: &ClaimRequest) -> Result<Claim, LedgerError> {
@@ -145,6 +149,16 @@ impl SqliteLedger {
             .await?;
         tx.commit().await?;
         Ok(released.rows_affected())
+    }
+}
+
+impl SqliteLedger {
+    pub(super) async fn uncharge_in_one(&self, holder: HolderId, batches: &[BatchId]) -> Result<u64, LedgerError> {
+        let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
+        let mut tx = self.write().await?;
+        let uncharged = sqlx::query(ROW_UNCHARGE).bind(json(&ids)).bind(holder.0.hyphenated()).execute(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(uncharged.rows_affected())
     }
 }
 

@@ -27,7 +27,7 @@ const CORRECT: [&str; 7] = [
 /// By unit, so by the index of what is due.
 const DUE: [&str; 4] = [claim::OWN, claim::GIVE_UP, claim::FRESH, claim::CHARGED];
 /// By id.
-const CLAIMED: [&str; 2] = [claim::MARK, claim::RELEASE];
+const CLAIMED: [&str; 3] = [claim::MARK, claim::RELEASE, claim::ROW_UNCHARGE];
 /// Of every unit, by how often they were charged.
 const ANY_UNIT: [&str; 3] = [claim::ROW_GIVE_UP, claim::ROW_FRESH, claim::ROW_CHARGED];
 

@@ -26,6 +26,7 @@ const DUE_UNITS: &str = "SELECT DISTINCT unit FROM settlement_batch
 /// Of runs with the same sources, the newest business date covers what the older ones do. Each set of sources is leapt to by the
 /// index, and the newest of it: a look costs what there are sets, however long the history. The last leap finds nothing, which stands
 /// for the runs of all sources. Runs of jobs have no source at all, which is written as the greatest of all, and are nothing to settle.
+/// A run that a person opened for a day far ahead (`--allow-future`) is that person's: it makes nothing due for others before its day.
 pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
         SELECT min(sources) FROM run WHERE state = 'open' AND sources < '[]'
         UNION ALL SELECT (SELECT min(r.sources) FROM run r WHERE r.state = 'open' AND r.sources > listed.sources AND r.sources < '[]')
@@ -34,7 +35,8 @@ pub(super) const NEWEST: &str = "WITH RECURSIVE listed (sources) AS (
     SELECT id, schedule, business_date, slot, sources, scheduled_for, NOT EXISTS (
             SELECT 1 FROM run r WHERE r.state = 'open' AND r.finished_at IS NULL AND r.sources IS run.sources) AS finished
     FROM run WHERE id IN (SELECT (
-        SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS listed.sources ORDER BY r.business_date DESC, r.id DESC LIMIT 1)
+        SELECT r.id FROM run r WHERE r.state = 'open' AND r.sources IS listed.sources
+            AND r.business_date <= date('now', '+1 day') ORDER BY r.business_date DESC, r.id DESC LIMIT 1)
         FROM listed)
     ORDER BY sources NULLS LAST";
 /// Runs of the same sources and of days before end with it. Looked at again here: a batch may have come meanwhile.

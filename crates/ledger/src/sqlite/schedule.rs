@@ -26,7 +26,8 @@ const MISS: &str =
 /// The mark stays. Planners move it every few minutes, so what the new definition catches up with is what nobody has looked at.
 const ADOPT: &str =
     "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), $2)
-    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition";
+    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition,
+        mark = min(schedule_mark.mark, EXCLUDED.mark)";
 
 #[async_trait]
 impl Schedules for SqliteLedger {

@@ -14,6 +14,7 @@ pub const EVERY: &[Named] = tests![
     two_workers_settle_one_batch_once,
     a_late_worker_learns_that_it_is_settled,
     a_cancelled_batch_is_not_claimable,
+    a_charge_is_taken_back_by_who_made_it,
 ];
 
 /// Longer and shorter than any test.
@@ -37,6 +38,19 @@ async fn a_charged_batch_is_one_workers_until_its_time_is_over(place: Place) {
     let again = books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("charged");
     assert_eq!((claimed_ids(&again), again.batches[0].attempts), (ids[2..].to_vec(), 2));
     assert_eq!(claimed_ids(&books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("an answer")), []);
+}
+
+async fn a_charge_is_taken_back_by_who_made_it(place: Place) {
+    let books = open(&place).await;
+    let ids = books.take_in(&batches(2)).await;
+    let (me, other) = (holder(), holder());
+    books.ledger.charge(&books.charge(me, 2, MOMENT)).await.expect("charged");
+    assert_eq!(books.ledger.uncharge(other, &ids).await.expect("an answer"), 0, "not its own");
+    assert_eq!(books.ledger.uncharge(me, &ids).await.expect("an answer"), 2);
+    assert_eq!(books.state(ids[0]).await, "pending 0");
+    let again = books.ledger.charge(&books.charge(other, 2, HOUR)).await.expect("charged");
+    assert_eq!(claimed_ids(&again), ids, "as if it had never been charged");
+    assert_eq!(books.ledger.uncharge(me, &ids).await.expect("an answer"), 0, "somebody else has it by now");
 }
 
 async fn workers_at_once_are_given_different_batches(place: Place) {
