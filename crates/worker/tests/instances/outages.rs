@@ -46,7 +46,8 @@ async fn waiting(mut server: Postgres, place: Place) {
         let instance = instance.clone();
         tokio::spawn(async move { run_job(&instance, &job(|_| Box::pin(async { Ok(()) }))).await })
     };
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // longer than a pool of connections has patience of its own
+    tokio::time::sleep(Duration::from_secs(12)).await;
     assert!(!launched.is_finished(), "it waits");
     server.start_again().expect("started");
     assert_eq!(launched.await.expect("no panic").expect("an outcome"), JobOutcome::Done);
