@@ -6,7 +6,10 @@
 -- One transaction: nobody ever sees the moment between REVOKE and GRANT.
 BEGIN;
 
-REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, settled_runtime, settled_auditor;
+-- The ledger's own tables only: what you put beside them (a job's table) keeps its grants.
+REVOKE ALL ON journal_entry, posting, batch_item, fence_rejection, audit_log, account, import_file, fence_source, job, job_run, run,
+    settlement_batch, account_balance, unit_fence, schedule_mark, fence_counter, batch_total, ledger_meta, settled_item, lease, payout,
+    _sqlx_migrations FROM PUBLIC, settled_runtime, settled_auditor;
 
 -- Append-only: posted facts, what was imported, what was refused, what was decided. The triggers refuse a change too, from the owner as
 -- well; without the privilege there is nothing to ask them.

@@ -178,9 +178,9 @@ impl Config {
         }
         let environment = config::Environment::with_prefix("SETTLED").prefix_separator("__").separator("__").try_parsing(true);
         let read = || -> Result<Config, config::ConfigError> { builder.add_source(environment).build()?.try_deserialize() };
-        let mut config = read()
-            .map_err(|error| ConfigError(without_excerpt(&error.to_string())))
-            .context("the configuration cannot be read")?;
+        let mut config = read().map_err(|error| ConfigError(without_excerpt(&error.to_string()))).with_context(|| {
+            format!("the configuration{} cannot be read", file.map(|file| format!(" {}", file.display())).unwrap_or_default())
+        })?;
         config.folder = file.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         config.check()?;
         Ok(config)

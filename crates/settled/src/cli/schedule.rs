@@ -4,7 +4,7 @@ use super::Because;
 use crate::config::{Config, ConfigError};
 use crate::output::say;
 use crate::{output, runs, wire};
-use chrono::{DateTime, Days, NaiveDate, SecondsFormat, Utc};
+use chrono::{DateTime, Days, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use clap::Subcommand;
 use ledger::Ledger;
 use ledger::schedule::{RunFilter, RunHistory};
@@ -42,7 +42,7 @@ pub(super) struct Preview {
     /// Only this schedule
     #[arg(long)]
     schedule: Option<String>,
-    /// First day, in the schedule's zone; today if not given
+    /// First day, in the schedule's zone; from now on if not given
     #[arg(long, value_name = "YYYY-MM-DD")]
     from: Option<NaiveDate>,
     /// Last day; two weeks after the first if not given
@@ -88,6 +88,9 @@ impl Schedule {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// As the planner has it: more than a clock is corrected by.
+const AHEAD: TimeDelta = TimeDelta::minutes(5);
 
 /// A schedule in the list.
 #[derive(Debug, Serialize)]
@@ -145,8 +148,9 @@ async fn listed_one(ledger: &dyn Ledger, config: &Config, definition: &Definitio
         configured: config.schedule.get(definition.name()).cloned().unwrap_or_default(),
         state: match &mark {
             None => "not started",
-            Some(mark) if mark.definition == definition.hash() => "planned",
-            Some(_) => "refused: see `settled schedule adopt`",
+            Some(mark) if mark.definition != definition.hash() => "refused: see `settled schedule adopt`",
+            Some(mark) if mark.at > marks.now + AHEAD => "planned up to a time to come: see `settled schedule adopt`",
+            Some(_) => "planned",
         },
         planned_until: mark.map(|mark| mark.at),
         last_run: ran.as_ref().and_then(|state| state.last_run),
@@ -168,7 +172,11 @@ impl Preview {
         for definition in chosen {
             let from = self.from.unwrap_or_else(|| Utc::now().with_timezone(&definition.zone()).date_naive());
             let to = self.to.or_else(|| from.checked_add_days(Days::new(14))).unwrap_or(from);
-            let seen = preview(definition, from, to, self.limit).map_err(|error| ConfigError(error.to_string()))?;
+            let mut seen = preview(definition, from, to, self.limit).map_err(|error| ConfigError(error.to_string()))?;
+            // without --from: what is to come, not what was this morning
+            if self.from.is_none() {
+                seen.lines.retain(|line| line.at >= Utc::now());
+            }
             if self.json {
                 shown.push(seen);
                 continue;
