@@ -43,7 +43,7 @@ use domain::unit::Unit;
 use import::{ImportMode, ImportOutcome, Staged};
 use job::JobEnd;
 use operate::{BatchDetail, BatchFilter, BatchRow, FenceRow, Operator, RejectionRow, SourceRow, Status, Waiting};
-use schedule::{Advance, Advanced, Due, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
+use schedule::{Adopt, Advance, Advanced, Due, Marks, OpenRun, PlannedRun, RunFilter, RunHistory, ScheduleState};
 use settle::{Charge, Claim, ClaimRequest, Claimed, SettleWork};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -280,7 +280,7 @@ pub trait Schedules: Send + Sync {
     async fn advance(&self, advance: &Advance, planner: HolderId) -> Result<Advanced, LedgerError>;
 
     /// Makes another definition the schedule's. Its mark stays.
-    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError>;
+    async fn adopt_schedule(&self, schedule: &str, adopt: Adopt<'_>, operator: &Operator) -> Result<(), LedgerError>;
 
     /// The newest open run of each set of sources, with the units that have work for it. A batch is due when one of them covers it:
     /// a late one belongs to the open run, or to the next.

@@ -137,6 +137,23 @@ pub struct Advance {
     pub missed: Vec<MissedRun>,
 }
 
+/// The definition that is to be the schedule's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adopt<'a> {
+    /// Its hash.
+    pub definition: &'a str,
+    /// Whether its mark becomes now: nothing before is caught up, and a mark that is ahead of the clock comes back.
+    pub from_now: bool,
+}
+
+impl<'a> Adopt<'a> {
+    /// Another definition, planned from where the old one was.
+    #[must_use]
+    pub const fn definition(definition: &'a str) -> Adopt<'a> {
+        Adopt { definition, from_now: false }
+    }
+}
+
 /// The answer to [`Advance`]. Match it without `_`.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -266,7 +266,7 @@ impl Scheduled {
     fn ahead(&self, mark: &Mark) -> Outcome {
         let (name, at) = (self.definition.name(), mark.at.format("%Y-%m-%d %H:%M:%S UTC"));
         let text = format!(
-            "schedule {name}: the ledger says that it is planned up to {at}, which is yet to come, so nothing is planned until then (did the database's clock step?); run `settled schedule adopt {name} --reason …` to plan from now on"
+            "schedule {name}: the ledger says that it is planned up to {at}, which is yet to come, so nothing is planned until then (did the database's clock step?); run `settled schedule adopt {name} --from-now --reason …`"
         );
         Outcome::Failed { text }
     }

@@ -3,7 +3,7 @@
 use super::{PostgresLedger, SHORT, operate, run, set_limits};
 use crate::operate::Operator;
 use crate::schedule::{
-    Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, UNFINISHED, refuse,
+    Adopt, Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, UNFINISHED, refuse,
 };
 use crate::{LedgerError, Schedules};
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ const MISS: &str =
     VALUES ($1, $2, $3, 'missed', $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
 /// The mark stays. Planners move it every few minutes, so what the new definition catches up with is what nobody has looked at.
 const ADOPT: &str = "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, clock_timestamp(), $2)
-    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition, mark = least(schedule_mark.mark, EXCLUDED.mark)";
+    ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition, mark = CASE WHEN $3 THEN EXCLUDED.mark ELSE schedule_mark.mark END";
 
 #[async_trait]
 impl Schedules for PostgresLedger {
@@ -62,9 +62,9 @@ impl Schedules for PostgresLedger {
         Ok(Advanced::Done { opened, missed })
     }
 
-    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError> {
+    async fn adopt_schedule(&self, schedule: &str, adopt: Adopt<'_>, operator: &Operator) -> Result<(), LedgerError> {
         let mut tx = self.pool.begin().await?;
-        sqlx::query(ADOPT).bind(schedule).bind(definition).execute(&mut *tx).await?;
+        sqlx::query(ADOPT).bind(schedule).bind(adopt.definition).bind(adopt.from_now).execute(&mut *tx).await?;
         operate::audit(&mut tx, operator, "schedule adopt", schedule).await?;
         Ok(tx.commit().await?)
     }

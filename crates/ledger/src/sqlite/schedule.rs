@@ -3,7 +3,7 @@
 use super::{SqliteLedger, instant, listed, operate, run};
 use crate::operate::Operator;
 use crate::schedule::{
-    Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, UNFINISHED, refuse,
+    Adopt, Advance, Advanced, Due, Mark, Marks, MissedRun, OpenRun, RunFilter, RunHistory, ScheduleState, UNFINISHED, refuse,
 };
 use crate::{LedgerError, Schedules};
 use async_trait::async_trait;
@@ -27,7 +27,7 @@ const MISS: &str =
 const ADOPT: &str =
     "INSERT INTO schedule_mark (schedule, mark, definition) VALUES ($1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), $2)
     ON CONFLICT (schedule) DO UPDATE SET definition = EXCLUDED.definition,
-        mark = min(schedule_mark.mark, EXCLUDED.mark)";
+        mark = CASE WHEN $3 THEN EXCLUDED.mark ELSE schedule_mark.mark END";
 
 #[async_trait]
 impl Schedules for SqliteLedger {
@@ -64,9 +64,9 @@ impl Schedules for SqliteLedger {
         Ok(Advanced::Done { opened, missed })
     }
 
-    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError> {
+    async fn adopt_schedule(&self, schedule: &str, adopt: Adopt<'_>, operator: &Operator) -> Result<(), LedgerError> {
         let mut tx = self.write().await?;
-        sqlx::query(ADOPT).bind(schedule).bind(definition).execute(&mut *tx).await?;
+        sqlx::query(ADOPT).bind(schedule).bind(adopt.definition).bind(adopt.from_now).execute(&mut *tx).await?;
         operate::audit(&mut tx, operator, "schedule adopt", schedule).await?;
         tx.commit().await
     }

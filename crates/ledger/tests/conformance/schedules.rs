@@ -4,7 +4,7 @@ use crate::fixture::{Books, Named, Place, changed, holder, operator};
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, TimeZone, Utc};
 use domain::ids::HolderId;
 use domain::run::RunKey;
-use ledger::schedule::{Advance, Advanced, MissedRun, PlannedRun, Sources};
+use ledger::schedule::{Adopt, Advance, Advanced, MissedRun, PlannedRun, Sources};
 use ledger::{Guard, Ledger, LedgerError};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub const EVERY: &[Named] = tests![
     the_mark_never_goes_back,
     another_definition_is_adopted_and_the_mark_stays,
     an_older_run_that_is_opened_late_ends_too,
+    a_mark_ahead_of_the_clock_comes_back,
 ];
 pub const POSTGRES: &[Named] = tests![r14_a_frozen_planner_holds_up_no_other_for_long];
 
@@ -285,8 +286,8 @@ async fn the_mark_never_goes_back(place: Place) {
 async fn another_definition_is_adopted_and_the_mark_stays(place: Place) {
     let books = place.open().await;
     let mark = started(&books).await;
-    books.ledger.adopt_schedule(SCHEDULE, "at three", &operator()).await.expect("adopted");
-    books.ledger.adopt_schedule("new", "hourly", &operator()).await.expect("adopted");
+    books.ledger.adopt_schedule(SCHEDULE, Adopt::definition("at three"), &operator()).await.expect("adopted");
+    books.ledger.adopt_schedule("new", Adopt::definition("hourly"), &operator()).await.expect("adopted");
     let marks = books.ledger.marks().await.expect("marks");
     assert_eq!((marks.marks[1].at, marks.marks[1].definition.as_str()), (mark, "at three"));
     assert!(mark <= marks.marks[0].at && marks.marks[0].at <= marks.now, "one that is new begins now");
@@ -296,6 +297,18 @@ async fn another_definition_is_adopted_and_the_mark_stays(place: Place) {
     assert_eq!(advance(&books, &old).await, Advanced::Refused { stored: "at three".to_owned() });
     let new = Advance { definition: "at three".to_owned(), ..old };
     assert_eq!(advance(&books, &new).await, Advanced::Done { opened: 1, missed: 0 });
+}
+
+/// A clock that stepped forward while somebody planned leaves it: nothing would be planned until then.
+async fn a_mark_ahead_of_the_clock_comes_back(place: Place) {
+    let books = place.open().await;
+    let from = started(&books).await;
+    let ahead = Advance { to: from + TimeDelta::days(365), ..plan(from, &[], &[]) };
+    let _ = advance(&books, &ahead).await;
+    let adopt = Adopt { definition: DEFINITION, from_now: true };
+    books.ledger.adopt_schedule(SCHEDULE, adopt, &operator()).await.expect("adopted");
+    let marks = books.ledger.marks().await.expect("marks");
+    assert!(marks.marks[0].at <= marks.now, "{marks:?}");
 }
 
 /// It is not the newest, and nobody would look at it again.

@@ -3,6 +3,7 @@
 use crate::fixture::{Named, Place, keys, named, occurrence, planner, raw, started};
 use chrono::TimeDelta;
 use ledger::operate::Operator;
+use ledger::schedule::Adopt;
 use scheduler::report::{Outcome, Report};
 
 pub const EVERY: &[Named] = tests![
@@ -35,7 +36,7 @@ async fn another_definition_plans_nothing_until_it_is_adopted(place: Place) {
     assert_eq!((report.opened(), keys(&ledger, "open").await.len()), (0, 0));
 
     let operator = Operator { name: "olga".to_owned(), reason: "a quarter of an hour later".to_owned() };
-    ledger.adopt_schedule("nightly", &new.hash(), &operator).await.expect("adopted");
+    ledger.adopt_schedule("nightly", Adopt::definition(&new.hash()), &operator).await.expect("adopted");
     let report = by_new.look_as_if(due + TimeDelta::seconds(1)).await.expect("a look");
     assert_eq!((refused(&report), report.opened()), (None, 1));
     assert_eq!(keys(&ledger, "open").await[0].1, "02:45");
@@ -68,7 +69,7 @@ async fn an_adopted_definition_invents_no_missed_runs(place: Place) {
     }
     let nightly = named("nightly", &scheduler::RawSchedule { catch_up: "all".to_owned(), ..raw("30 2 * * *") });
     let operator = Operator { name: "olga".to_owned(), reason: "every night".to_owned() };
-    ledger.adopt_schedule("nightly", &nightly.hash(), &operator).await.expect("adopted");
+    ledger.adopt_schedule("nightly", Adopt::definition(&nightly.hash()), &operator).await.expect("adopted");
     let mut by_new = planner(&ledger, std::slice::from_ref(&nightly));
     let report = by_new.look_as_if(friday).await.expect("a look");
     assert_eq!((report.opened(), report.missed(), keys(&ledger, "open").await.len()), (0, 0, 1));

@@ -77,8 +77,13 @@ impl Schedules for Watched {
         }
     }
 
-    async fn adopt_schedule(&self, schedule: &str, definition: &str, operator: &Operator) -> Result<(), LedgerError> {
-        self.ledger.adopt_schedule(schedule, definition, operator).await
+    async fn adopt_schedule(
+        &self,
+        schedule: &str,
+        adopt: ledger::schedule::Adopt<'_>,
+        operator: &Operator,
+    ) -> Result<(), LedgerError> {
+        self.ledger.adopt_schedule(schedule, adopt, operator).await
     }
 
     async fn open_work(&self) -> Result<Vec<OpenRun>, LedgerError> {
@@ -171,7 +176,7 @@ async fn a_definition_that_is_adopted_meanwhile_is_refused(place: Place) {
     let adopting = Arc::clone(&ledger);
     let meanwhile = async move {
         let operator = Operator { name: "olga".to_owned(), reason: "a test".to_owned() };
-        adopting.adopt_schedule("nightly", "another", &operator).await.expect("adopted");
+        adopting.adopt_schedule("nightly", ledger::schedule::Adopt::definition("another"), &operator).await.expect("adopted");
     };
     let watched = Watched::new(&ledger, Some(Box::pin(meanwhile)));
     let mut planner = Planner::new(watched, holder(), nightly.to_vec());

@@ -7,7 +7,7 @@ use crate::{output, runs, wire};
 use chrono::{DateTime, Days, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use clap::Subcommand;
 use ledger::Ledger;
-use ledger::schedule::{RunFilter, RunHistory};
+use ledger::schedule::{Adopt, RunFilter, RunHistory};
 use scheduler::RawSchedule;
 use scheduler::definition::Definition;
 use scheduler::preview::{PreviewLine, PreviewMark, preview};
@@ -31,6 +31,9 @@ pub(super) enum Schedule {
     Adopt {
         /// The schedule
         name: String,
+        /// Plan from now on: nothing before is caught up, and a mark ahead of the clock comes back
+        #[arg(long)]
+        from_now: bool,
         #[command(flatten)]
         because: Because,
     },
@@ -76,10 +79,13 @@ impl Schedule {
             Schedule::List { json } => list(config, *json).await?,
             Schedule::Preview(command) => command.run(config)?,
             Schedule::History(command) => command.run(config).await?,
-            Schedule::Adopt { name, because } => {
+            Schedule::Adopt { name, from_now, because } => {
                 let definitions = config.schedules()?;
                 let definition = runs::named(&definitions, name)?;
-                wire::existing(config).await?.adopt_schedule(name, &definition.hash(), &because.operator()?).await?;
+                wire::existing(config)
+                    .await?
+                    .adopt_schedule(name, Adopt { definition: &definition.hash(), from_now: *from_now }, &because.operator()?)
+                    .await?;
                 say!(
                     "schedule {name} is planned by the configured definition from now on; what occurs by it since it was last looked at (some minutes ago, if instances run) is caught up by its rule"
                 );
@@ -149,7 +155,7 @@ async fn listed_one(ledger: &dyn Ledger, config: &Config, definition: &Definitio
         state: match &mark {
             None => "not started",
             Some(mark) if mark.definition != definition.hash() => "refused: see `settled schedule adopt`",
-            Some(mark) if mark.at > marks.now + AHEAD => "planned up to a time to come: see `settled schedule adopt`",
+            Some(mark) if mark.at > marks.now + AHEAD => "planned up to a time to come: see `settled schedule adopt --from-now`",
             Some(_) => "planned",
         },
         planned_until: mark.map(|mark| mark.at),

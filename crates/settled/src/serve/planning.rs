@@ -44,18 +44,21 @@ impl Planning {
                 planner.replace(definitions.clone());
             }
             // never inside the select: what is dropped there may be a transaction
-            if let Rung::Looked(report) | Rung::Unavailable { report: Some(report), .. } = planner.ring().await {
-                self.show(&definitions, &report);
+            match planner.ring().await {
+                Rung::Looked(report) => {
+                    self.refused.send_replace(unplanned(&report));
+                    self.count(&definitions, &report);
+                }
+                // cut short: what it has is so, what it has not is as it was
+                Rung::Unavailable { report: Some(report), .. } => self.count(&definitions, &report),
+                Rung::Quiet | Rung::Unavailable { report: None, .. } => {}
             }
         }
         bell.stop();
         Ok(())
     }
 
-    fn show(&self, definitions: &[Definition], report: &Report) {
-        let unplanned = |outcome: &Outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Failed { .. });
-        let refused = report.schedules.iter().filter(|row| unplanned(&row.outcome)).map(|row| row.schedule.clone());
-        self.refused.send_replace(refused.collect());
+    fn count(&self, definitions: &[Definition], report: &Report) {
         for definition in definitions {
             let schedule = definition.name();
             let outcome = report.schedules.iter().find(|row| row.schedule == schedule).map(|row| &row.outcome);
@@ -70,4 +73,9 @@ impl Planning {
             self.wake.notify_one();
         }
     }
+}
+
+fn unplanned(report: &Report) -> BTreeSet<String> {
+    let is_unplanned = |outcome: &Outcome| matches!(outcome, Outcome::Refused { .. } | Outcome::Failed { .. });
+    report.schedules.iter().filter(|row| is_unplanned(&row.outcome)).map(|row| row.schedule.clone()).collect()
 }

@@ -1,4 +1,5 @@
-//! Whether the loops of this process turn. One that does not is stuck: on a connection whose other end is gone without a word, say.
+//! Whether the loops of this process turn. One that does not is stuck: on a statement whose answer never comes, since the host at the
+//! other end is gone without a word, say. (Between two statements that is found out: a connection is tried before it is used.)
 //!
 //! Nothing waits for ever here except an answer from the database, and TCP alone tells of a dead host after many minutes or never. So
 //! the process ends itself, as if killed, which is safe: its leases expire, others go on, and whoever started it starts it again.

@@ -64,15 +64,20 @@ fn lost_during_a_run() {
 /// Its host is gone and nobody says so: what waits for an answer would wait for ever.
 fn fallen_silent() {
     let mut server = Postgres::start(Durability::Off).expect("a server");
-    let world = served(&World::postgres(&server.create_database("night").expect("a database")));
+    let database = server.create_database("night").expect("a database");
+    let world = served(&World::postgres(&database));
     let mut instance = world.start("served", &["serve"]);
     instance.wait_for("run finished");
+    // between two statements it would find out and wait; here one is under way, and its answer never comes
+    let held = std::thread::spawn(move || drop(database.query("BEGIN; LOCK TABLE run; SELECT pg_sleep(20)")));
+    std::thread::sleep(Duration::from_secs(3));
     server.freeze().expect("a signal");
     let begun = Instant::now();
     instance.wait_for("stuck; ending");
     assert_eq!(instance.end().0, 4, "{}", instance.log());
     println!("ended after {} s of silence", begun.elapsed().as_secs());
     server.wake().expect("a signal");
+    held.join().expect("no panic");
     world.json(&["verify", "--json"]);
 }
 
