@@ -161,7 +161,7 @@ fn this_program(url: &str) -> anyhow::Result<Command> {
 fn measure(url: &str, instances: u32, k: u32) -> anyhow::Result<Arm> {
     let start = |_| {
         let mut run = this_program(url)?;
-        run.args(["run", "--json", "--business-date", "9999-01-01", "--allow-future"]);
+        run.args(["run", "--json", "--business-date", "2199-12-31", "--allow-future"]);
         run.env("SETTLED__WORKER__BATCHES_PER_TRANSACTION", k.to_string());
         Ok(Running(run.stdout(Stdio::piped()).spawn()?))
     };
