@@ -29,7 +29,14 @@ impl Copies for SqliteCopies {
     fn copy(&mut self) -> anyhow::Result<String> {
         self.made += 1;
         let file = self.folder.join(format!("copy{}.db", self.made));
-        std::fs::copy(self.folder.join("base.db"), &file).context("the imported ledger cannot be copied")?;
+        // A program that has just ended may have left its last pages in the log.
+        for part in ["", "-wal"] {
+            let (from, to) =
+                (self.folder.join(format!("base.db{part}")), self.folder.join(format!("copy{}.db{part}", self.made)));
+            if from.exists() {
+                std::fs::copy(from, to).context("the imported ledger cannot be copied")?;
+            }
+        }
         Ok(url(&file))
     }
 
