@@ -29,6 +29,7 @@ pub const EVERY: &[Named] = tests![
     another_definition_is_adopted_and_the_mark_stays,
     an_older_run_that_is_opened_late_ends_too,
     a_mark_ahead_of_the_clock_comes_back,
+    a_run_of_a_day_far_ahead_is_no_gate,
 ];
 pub const POSTGRES: &[Named] = tests![r14_a_frozen_planner_holds_up_no_other_for_long];
 
@@ -309,6 +310,15 @@ async fn a_mark_ahead_of_the_clock_comes_back(place: Place) {
     books.ledger.adopt_schedule(SCHEDULE, adopt, &operator()).await.expect("adopted");
     let marks = books.ledger.marks().await.expect("marks");
     assert!(marks.marks[0].at <= marks.now, "{marks:?}");
+}
+
+/// `--allow-future` is a word about one run: what arrives for those days is not settled by everybody else at once.
+async fn a_run_of_a_day_far_ahead_is_no_gate(place: Place) {
+    let books = place.open().await;
+    let day = NaiveDate::from_ymd_opt(2199, 1, 1).expect("a date");
+    let far = books.ledger.open_run(&PlannedRun::by_hand(RunKey::manual(day)), holder()).await.expect("a run");
+    let work = books.ledger.open_work().await.expect("an answer");
+    assert_eq!(work.iter().map(|run| run.id).collect::<Vec<_>>(), [books.run], "and not {far}");
 }
 
 /// It is not the newest, and nobody would look at it again.

@@ -26,6 +26,7 @@ pub(super) struct Planning {
     /// Schedules that are not planned here, as of the last look.
     pub(super) refused: watch::Sender<BTreeSet<String>>,
 }
+
 impl Planning {
     /// Plans until a drain is asked. Outages are waited out by the planner: the marks stand meanwhile.
     pub(super) async fn plan(mut self) -> anyhow::Result<()> {
