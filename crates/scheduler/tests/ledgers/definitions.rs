@@ -9,6 +9,7 @@ use scheduler::report::{Outcome, Report};
 pub const EVERY: &[Named] = tests![
     another_definition_plans_nothing_until_it_is_adopted,
     an_adopted_definition_invents_no_missed_runs,
+    a_mark_ahead_of_the_clock_is_told,
     a_reload_takes_effect_at_the_next_ring,
 ];
 
@@ -75,4 +76,17 @@ async fn an_adopted_definition_invents_no_missed_runs(place: Place) {
     assert_eq!((report.opened(), report.missed(), keys(&ledger, "open").await.len()), (0, 0, 1));
     let report = by_new.look_as_if(friday + TimeDelta::days(1)).await.expect("a look");
     assert_eq!((report.opened(), report.missed()), (1, 0), "and from then on it is planned");
+}
+
+/// The database's clock stepped forward while somebody planned, and back: nothing would be planned until then, and nobody would know.
+async fn a_mark_ahead_of_the_clock_is_told(place: Place) {
+    let ledger = place.open().await;
+    let nightly = named("nightly", &raw("30 2 * * *"));
+    let from = started(&ledger, std::slice::from_ref(&nightly)).await;
+    let mut planner = planner(&ledger, std::slice::from_ref(&nightly));
+    let report = planner.look_as_if(from - TimeDelta::minutes(3)).await.expect("a look");
+    assert_eq!(report.schedules, [], "a clock may be corrected");
+    let report = planner.look_as_if(from - TimeDelta::days(1)).await.expect("a look");
+    let told = format!("{:?}", report.schedules);
+    assert!(told.contains("Failed") && told.contains("settled schedule adopt nightly --from-now"), "{told}");
 }
