@@ -8,7 +8,7 @@
 //! - [`postgres`]: one private PostgreSQL, and databases in it.
 //! - [`process`]: any child process, to freeze, wake, kill, and to measure.
 //! - [`faketime`]: a child whose clock is wrong.
-//! - [`ports`]: a free loopback port.
+//! - [`ports`]: a free loopback port; [`programs`]: where a server's program is.
 //!
 //! Servers are looked for on the machine first, then under [`servers_dir`], which
 //! `cargo xtask servers` fills. Nothing is installed and no service of the machine is touched.
@@ -18,6 +18,7 @@ pub mod faketime;
 pub mod ports;
 pub mod postgres;
 pub mod process;
+pub mod programs;
 pub mod trials;
 mod user;
 

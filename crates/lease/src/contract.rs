@@ -1,11 +1,12 @@
 //! The contract: what a lock service must do to keep leases. Needs `error.rs`, `domain::ids`.
 //!
-//! Four requests, all mandatory. "Held by another" and "lost" are values; an error means that the service did not answer, and then
+//! Six requests, all mandatory. "Held by another" and "lost" are values; an error means that the service did not answer, and then
 //! **nothing is known about the effect of the request**. The keeper turns these into a protocol; a backend decides nothing.
 
-use crate::LeaseError;
+use crate::{Capabilities, KeeperSettings, LeaseError};
 use async_trait::async_trait;
 use domain::ids::{HolderId, LedgerId};
+use std::pin::Pin;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -108,6 +109,17 @@ pub enum Acquire {
     },
 }
 
+/// The answer to [`Backend::stand_in_line`].
+pub enum Line {
+    /// The service has no queue, or none for us: ask again after a pause of one's own.
+    None,
+    /// We have a place in the line of that name, for a TTL from now.
+    Place(Turn),
+}
+
+/// Resolves when it may be our turn, or our place may be gone: time to ask again. Needs no keeper and may be dropped at any time.
+pub type Turn = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The answer to [`Backend::renew`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renew {
@@ -133,12 +145,12 @@ pub enum Release {
 pub struct LeaseRow {
     /// Which lease.
     pub name: LeaseName,
-    /// Which process start.
-    pub holder: HolderId,
-    /// Which grant.
-    pub nonce: Nonce,
-    /// Milliseconds until it expires by the service's clock; negative when it has.
-    pub expires_in_ms: i64,
+    /// Which process start; nothing where the service does not say, or where somebody else's program holds it.
+    pub holder: Option<HolderId>,
+    /// Which grant; nothing where the holder is none of ours, or the service does not say.
+    pub nonce: Option<Nonce>,
+    /// Milliseconds until it expires by the service's clock, negative when it has; nothing where the service does not say.
+    pub expires_in_ms: Option<i64>,
 }
 
 /// One connection to a lock service.
@@ -158,6 +170,15 @@ pub trait Backend: Send {
     /// only when nobody's unexpired grant is there, or this very one (same name, holder and nonce): a repeat after a lost reply.
     async fn try_acquire(&mut self, ask: &Ask) -> Result<Acquire, LeaseError>;
 
+    /// A place in the line of those who wait for the name, where the service keeps one; asked again with the same `ask`, keeps that
+    /// place for another TTL. Only the first in line is woken by a release, so that many who wait do not stampede.
+    ///
+    /// `try_acquire` with the same `ask` is the way out of the line with a grant, `release` the way out without one.
+    ///
+    /// # Errors
+    /// The place that an earlier call gave is gone: whoever waited has waited in vain, and never has the lease.
+    async fn stand_in_line(&mut self, ask: &Ask) -> Result<Line, LeaseError>;
+
     /// After `Renewed`, the grant was still ours **and unexpired** when the service looked, and holds for a TTL from then. Compares
     /// and extends in one step: it never extends another's grant, and never revives an expired one.
     async fn renew(&mut self, ask: &Ask) -> Result<Renew, LeaseError>;
@@ -167,6 +188,9 @@ pub trait Backend: Send {
 
     /// The leases whose names begin with `prefix`, in name order, expired ones included where the service still has them.
     async fn inspect(&mut self, prefix: &str) -> Result<Vec<LeaseRow>, LeaseError>;
+
+    /// The process is about to end and has given its grants back: gives up what they shared at the service, if they shared anything.
+    async fn leave(&mut self) -> Result<(), LeaseError>;
 }
 
 /// Makes connections. Called again after every failed or timed-out request; the failed [`Backend`] is dropped with its connection.
@@ -175,8 +199,12 @@ pub trait Connector: Send {
     /// A connection that no other task uses, not from a pool that work draws from.
     async fn connect(&mut self) -> Result<Box<dyn Backend>, LeaseError>;
 
-    /// Who makes the tokens, as far as it is known before the first connection. A connector of an external source overrides this.
-    fn token_source(&self) -> TokenSource {
-        TokenSource::LedgerMinted
-    }
+    /// What the service gives beyond this contract.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether the service can keep leases like these, besides its shortest TTL. Asks nobody.
+    ///
+    /// # Errors
+    /// [`LeaseError::Invalid`] with a sentence about what does not fit.
+    fn check(&self, settings: &KeeperSettings) -> Result<(), LeaseError>;
 }

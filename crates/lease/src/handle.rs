@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::deadline::{Deadline, LostWhy};
 use crate::keeper::{Command, Commands};
-use crate::{Ask, LeaseError, LeaseName, Release};
+use crate::{Ask, LeaseError, LeaseName, Release, TokenSource};
 use domain::ids::HolderId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub struct Lost {
 pub(crate) struct Grant {
     pub(crate) ask: Ask,
     pub(crate) token: Option<i64>,
+    pub(crate) source: TokenSource,
     pub(crate) deadline: Deadline,
     pub(crate) clock: Arc<dyn Clock>,
     /// Wakes [`Lease::lost`]; the truth is in `deadline`.
@@ -78,6 +79,12 @@ impl Lease {
     #[must_use]
     pub fn token(&self) -> Option<i64> {
         self.grant.token
+    }
+
+    /// Who makes the tokens of the service that granted this one.
+    #[must_use]
+    pub fn source(&self) -> &TokenSource {
+        &self.grant.source
     }
 
     /// The guard in front of every write: what remains until the local deadline.

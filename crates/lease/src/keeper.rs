@@ -15,19 +15,22 @@
 
 mod engine;
 mod session;
+mod waiting;
 
 use crate::clock::{BootClock, Clock};
 use crate::handle::{Grant, Lease, Proof};
-use crate::{Connector, LeaseError, LeaseName, LeaseRow, Release, TokenSource};
+use crate::{Ask, Capabilities, Connector, LeaseError, LeaseName, LeaseRow, Nonce, Release, TokenSource, Turn};
 use domain::ids::HolderId;
 use engine::Engine;
 use session::Session;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Renewals by `outcome` (`renewed`, `lost`, `unknown`), for whoever installs a recorder of metrics.
 pub const RENEWALS: &str = "settled_lease_renewals_total";
+/// What was left until the local deadline when a renewal was answered, in seconds; 0 for a lease that was lost by its deadline.
+pub const TIME_LEFT: &str = "settled_lease_time_left_seconds";
 
 /// How long leases last and how hard the keeper tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,17 +104,29 @@ impl KeeperSettings {
 pub(crate) type Commands = mpsc::UnboundedSender<Command>;
 
 pub(crate) enum Command {
-    Acquire { name: LeaseName, commands: Commands, reply: oneshot::Sender<Result<Option<Lease>, LeaseError>> },
+    Acquire { ask: Ask, wait: bool, commands: Commands, reply: oneshot::Sender<Result<Try, LeaseError>> },
+    Dismiss { ask: Ask, reply: Option<oneshot::Sender<Release>> },
+    Source { reply: oneshot::Sender<Result<TokenSource, LeaseError>> },
     Prove { grant: Arc<Grant>, reply: oneshot::Sender<Result<Proof, LeaseError>> },
     Release { grant: Arc<Grant>, reply: Option<oneshot::Sender<Release>> },
     Inspect { prefix: String, reply: oneshot::Sender<Result<Vec<LeaseRow>, LeaseError>> },
     Shutdown { reply: oneshot::Sender<()> },
 }
 
+/// What one try to acquire came to.
+pub(crate) enum Try {
+    Granted(Lease),
+    /// By another, or by another task of this process.
+    Held,
+    /// By another, and we stand in line.
+    InLine(Turn),
+}
+
 /// Keeps this process's leases. The thread ends with [`Keeper::shutdown`], or when the keeper and all its leases are dropped.
 pub struct Keeper {
     commands: Commands,
-    source: Arc<Mutex<TokenSource>>,
+    holder: HolderId,
+    settings: KeeperSettings,
 }
 
 impl Keeper {
@@ -134,8 +149,8 @@ impl Keeper {
         clock: Arc<dyn Clock>,
     ) -> Result<Keeper, LeaseError> {
         settings.validate()?;
-        let source = Arc::new(Mutex::new(connector.token_source()));
-        let session = Session::new(connector, Arc::clone(&source));
+        fits(connector.as_ref(), &settings)?;
+        let session = Session::new(connector);
         let (commands, inbox) = mpsc::unbounded_channel();
         let engine = Engine::new(settings, holder, clock, session, inbox);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
@@ -149,7 +164,7 @@ impl Keeper {
                 }
             })
             .map_err(no_thread)?;
-        Ok(Keeper { commands, source })
+        Ok(Keeper { commands, holder, settings })
     }
 
     /// One try to get the lease. `None`: held by another, or by another task of this process. Does not wait for it to become free.
@@ -159,8 +174,10 @@ impl Keeper {
     /// # Errors
     /// The service did not answer, within a bounded time. What it may have granted is released by nonce.
     pub async fn try_acquire(&self, name: &LeaseName) -> Result<Option<Lease>, LeaseError> {
-        let (name, commands) = (name.clone(), self.commands.clone());
-        self.ask(|reply| Command::Acquire { name, commands, reply }).await?
+        match self.attempt(self.fresh(name), false).await? {
+            Try::Granted(lease) => Ok(Some(lease)),
+            Try::Held | Try::InLine(_) => Ok(None),
+        }
     }
 
     /// The leases whose names begin with `prefix`.
@@ -171,11 +188,13 @@ impl Keeper {
         self.ask(|reply| Command::Inspect { prefix: prefix.to_owned(), reply }).await?
     }
 
-    /// Who makes the tokens. For an external source, exact once the first lease was granted: before that, what its connector
-    /// knows from the configuration.
-    #[must_use]
-    pub fn token_source(&self) -> TokenSource {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Who makes the tokens of the service that answers now; connects where there is no connection. A grant says whose its token is
+    /// ([`Lease::source`]): the service may have been rebuilt between this answer and that grant.
+    ///
+    /// # Errors
+    /// The service did not answer.
+    pub async fn source(&self) -> Result<TokenSource, LeaseError> {
+        self.ask(|reply| Command::Source { reply }).await?
     }
 
     /// Releases every lease (their handles say `Lost(Released)`), closes the connection and ends the thread. Bounded: what the
@@ -184,11 +203,30 @@ impl Keeper {
         let _ = self.ask(|reply| Command::Shutdown { reply }).await;
     }
 
+    fn fresh(&self, name: &LeaseName) -> Ask {
+        Ask { name: name.clone(), holder: self.holder, nonce: Nonce::fresh(), ttl: self.settings.ttl }
+    }
+
+    async fn attempt(&self, ask: Ask, wait: bool) -> Result<Try, LeaseError> {
+        let commands = self.commands.clone();
+        self.ask(|reply| Command::Acquire { ask, wait, commands, reply }).await?
+    }
+
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, LeaseError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).map_err(|_| LeaseError::Closed)?;
         answer.await.map_err(|_| LeaseError::Closed)
     }
+}
+
+fn fits(connector: &dyn Connector, settings: &KeeperSettings) -> Result<(), LeaseError> {
+    let Capabilities { name, shortest_ttl, .. } = connector.capabilities();
+    if settings.ttl < shortest_ttl {
+        let ttl = settings.ttl;
+        let what = format!("a lease TTL of {ttl:?} is too short for {name}, which keeps leases of {shortest_ttl:?} or longer");
+        return Err(LeaseError::Invalid { what });
+    }
+    connector.check(settings)
 }
 
 fn no_thread(source: std::io::Error) -> LeaseError {

@@ -35,6 +35,7 @@
 //! [`contract`] (what every lock service must do) → [`keeper`] → one backend, [`postgres`] or [`sqlite`].
 //! A new backend is one file that implements [`Backend`] and [`Connector`], and one line in `tests/conformance.rs`.
 
+pub mod capability;
 pub mod clock;
 pub mod contract;
 mod deadline;
@@ -45,11 +46,12 @@ pub mod keeper;
 pub mod postgres;
 pub mod sqlite;
 
+pub use capability::Capabilities;
 pub use clock::{BootClock, BootInstant, Clock};
-pub use contract::{Acquire, Ask, Backend, Connector, LeaseName, LeaseRow, Nonce, Release, Renew, TokenSource};
+pub use contract::{Acquire, Ask, Backend, Connector, LeaseName, LeaseRow, Line, Nonce, Release, Renew, TokenSource, Turn};
 pub use deadline::LostWhy;
 pub use error::LeaseError;
 pub use handle::{Lease, Lost, Proof};
-pub use keeper::{Keeper, KeeperSettings, RENEWALS};
+pub use keeper::{Keeper, KeeperSettings, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use sqlite::{SqliteBackend, SqliteConnector};

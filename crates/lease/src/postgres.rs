@@ -19,7 +19,10 @@
 //! Connect past a transaction pooler: statements are prepared on a connection that is kept. The driver offers no TCP keepalives;
 //! a half-open connection is noticed by the timeout of the next attempt, and dropped.
 
-use crate::{Acquire, Ask, Backend, Connector, LeaseError, LeaseName, LeaseRow, Nonce, Release, Renew, TokenSource};
+use crate::{
+    Acquire, Ask, Backend, Capabilities, Connector, KeeperSettings, LeaseError, LeaseName, LeaseRow, Line, Nonce, Release, Renew,
+    TokenSource,
+};
 use async_trait::async_trait;
 use domain::ids::HolderId;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -62,6 +65,20 @@ FROM lease WHERE starts_with(name, $1) ORDER BY name";
 
 /// Every statement of this file.
 pub const STATEMENTS: [&str; 4] = [ACQUIRE, RENEW, RELEASE, INSPECT];
+
+/// What the file head says, for the table.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    name: "postgres",
+    makes_tokens: false,
+    outlives_connection: true,
+    outlives_restart: true,
+    outlives_minority: false,
+    withstands_clock_step: false,
+    keeps_line: false,
+    notices_death: false,
+    shortest_ttl: KeeperSettings::SHORTEST_TTL,
+    takeover: "TTL",
+};
 
 /// Makes connections to one database.
 #[derive(Debug, Clone)]
@@ -113,6 +130,14 @@ impl Connector for PostgresConnector {
             Ok(Err(error)) => Err(unavailable(&place, "connect", error)),
             Err(_) => Err(LeaseError::TimedOut { what: place, doing: "connect", after: self.connect_timeout }),
         }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn check(&self, _settings: &KeeperSettings) -> Result<(), LeaseError> {
+        Ok(())
     }
 }
 
@@ -167,6 +192,10 @@ impl Backend for PostgresBackend {
         })
     }
 
+    async fn stand_in_line(&mut self, _ask: &Ask) -> Result<Line, LeaseError> {
+        Ok(Line::None)
+    }
+
     async fn renew(&mut self, ask: &Ask) -> Result<Renew, LeaseError> {
         let done = sqlx::query(RENEW)
             .bind(ask.name.as_str())
@@ -198,11 +227,20 @@ impl Backend for PostgresBackend {
             .map_err(|error| unavailable(&self.place, "inspect", error))?;
         rows.into_iter().map(row).collect()
     }
+
+    async fn leave(&mut self) -> Result<(), LeaseError> {
+        Ok(())
+    }
 }
 
 fn row(stored: Stored) -> Result<LeaseRow, LeaseError> {
     let Stored { name, holder, nonce, expires_in_ms } = stored;
-    Ok(LeaseRow { name: LeaseName::from_str(&name)?, holder: HolderId(holder), nonce: Nonce(nonce), expires_in_ms })
+    Ok(LeaseRow {
+        name: LeaseName::from_str(&name)?,
+        holder: Some(HolderId(holder)),
+        nonce: Some(Nonce(nonce)),
+        expires_in_ms: Some(expires_in_ms),
+    })
 }
 
 fn millis(ttl: Duration) -> i64 {

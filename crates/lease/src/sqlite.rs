@@ -17,7 +17,10 @@
 //! may forget the last grants; it also ends every process that held one.
 
 use crate::gate::{Gate, GateError};
-use crate::{Acquire, Ask, Backend, Connector, LeaseError, LeaseName, LeaseRow, Nonce, Release, Renew, TokenSource};
+use crate::{
+    Acquire, Ask, Backend, Capabilities, Connector, KeeperSettings, LeaseError, LeaseName, LeaseRow, Line, Nonce, Release, Renew,
+    TokenSource,
+};
 use async_trait::async_trait;
 use domain::ids::HolderId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -57,6 +60,20 @@ FROM lease WHERE substr(name, 1, length($1)) = $1 ORDER BY name";
 
 /// Every statement of this file.
 pub const STATEMENTS: [&str; 5] = [ACQUIRE, HELD, RENEW, RELEASE, INSPECT];
+
+/// What the file head says, for the table. A process that ends leaves its row behind.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    name: "sqlite",
+    makes_tokens: false,
+    outlives_connection: true,
+    outlives_restart: true,
+    outlives_minority: false,
+    withstands_clock_step: false,
+    keeps_line: false,
+    notices_death: false,
+    shortest_ttl: KeeperSettings::SHORTEST_TTL,
+    takeover: "TTL",
+};
 
 /// How long a request waits for the gate when its caller sets no shorter limit. The keeper always does.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -100,6 +117,14 @@ impl Connector for SqliteConnector {
         // not run(): its bound on Acquire is not general enough inside an async trait method (sqlx says so beside run_direct)
         migrations.run_direct(None, &mut connection, false).await.map_err(|e| place.failed("migrate", e))?;
         Ok(Box::new(SqliteBackend { connection, place }))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn check(&self, _settings: &KeeperSettings) -> Result<(), LeaseError> {
+        Ok(())
     }
 }
 
@@ -146,6 +171,10 @@ impl Backend for SqliteBackend {
         acquire(connection, ask).await.map_err(|error| place.failed("acquire", error))
     }
 
+    async fn stand_in_line(&mut self, _ask: &Ask) -> Result<Line, LeaseError> {
+        Ok(Line::None)
+    }
+
     async fn renew(&mut self, ask: &Ask) -> Result<Renew, LeaseError> {
         let SqliteBackend { connection, place } = self;
         let _gate = place.enter("renew").await?;
@@ -162,6 +191,10 @@ impl Backend for SqliteBackend {
     async fn inspect(&mut self, prefix: &str) -> Result<Vec<LeaseRow>, LeaseError> {
         let rows: Result<Vec<Stored>, _> = sqlx::query_as(INSPECT).bind(prefix).fetch_all(&mut self.connection).await;
         rows.map_err(|error| self.place.failed("inspect", error))?.into_iter().map(row).collect()
+    }
+
+    async fn leave(&mut self) -> Result<(), LeaseError> {
+        Ok(())
     }
 }
 
@@ -218,7 +251,12 @@ async fn begin(connection: &mut SqliteConnection) -> Result<Transaction<'_, Sqli
 fn row(stored: Stored) -> Result<LeaseRow, LeaseError> {
     let Stored { name, holder, nonce, expires_in_ms } = stored;
     let (holder, nonce) = (HolderId(holder.into_uuid()), Nonce(nonce.into_uuid()));
-    Ok(LeaseRow { name: LeaseName::from_str(&name)?, holder, nonce, expires_in_ms })
+    Ok(LeaseRow {
+        name: LeaseName::from_str(&name)?,
+        holder: Some(holder),
+        nonce: Some(nonce),
+        expires_in_ms: Some(expires_in_ms),
+    })
 }
 
 fn millis(ttl: Duration) -> i64 {

@@ -57,10 +57,15 @@ impl Worker {
     /// # Errors
     /// Outages of ledger or lock service; a source that is not the newest, or whose tokens went back.
     pub async fn take(&self, keeper: &Keeper, unit: Unit) -> Result<Take, WorkerError> {
-        let source = keeper.token_source();
+        let source = keeper.source().await?;
         let generation = self.ledger.generation(source_name(&source)).await?;
         let name = LeaseName::unit(self.ledger.meta().ledger_id, unit.0);
         let Some(lease) = keeper.try_acquire(&name).await? else { return Ok(Take::Busy) };
+        if *lease.source() != source {
+            warn!(lease.name = %name, was = source_name(&source), is = source_name(lease.source()), "the lock service is another one now; starting over");
+            let _ = lease.release().await;
+            return Ok(Take::Busy);
+        }
         self.probe.at(Step::LeaseAcquired);
         let token = match lease.token() {
             Some(token) => token,

@@ -4,6 +4,8 @@ use std::{ffi::OsString, os::unix::process::CommandExt, process::ExitCode};
 
 use anyhow::anyhow;
 
+use crate::servers;
+
 /// Arguments of `cargo xtask demo`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -16,6 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    servers::ensure_protoc()?;
     let mut cargo = crate::cargo();
     cargo.args(["run", "--package", "settled"]);
     if args.release {

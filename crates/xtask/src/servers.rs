@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use lab::{
     faketime,
     postgres::{BIN_DIR_ENV, Binaries, Durability, Postgres},
+    programs::{ETCD, ETCDCTL, PGBOUNCER, PROTOC, REDIS_SENTINEL, REDIS_SERVER},
     servers_dir,
 };
 
@@ -28,6 +29,14 @@ struct Need {
 const NEEDS: &[Need] = &[
     Need { name: "PostgreSQL", find: || Ok(Binaries::find()?.dir().to_path_buf()), package: "postgresql" },
     Need { name: "libfaketime", find: faketime::library, package: "libfaketime" },
+    Need { name: "etcd", find: || ETCD.find(), package: ETCD.package },
+    Need { name: "etcdctl", find: || ETCDCTL.find(), package: ETCDCTL.package },
+    Need { name: "Redis", find: || REDIS_SERVER.find(), package: REDIS_SERVER.package },
+    Need { name: "Redis Sentinel", find: || REDIS_SENTINEL.find(), package: REDIS_SENTINEL.package },
+    Need { name: "PgBouncer", find: || PGBOUNCER.find(), package: PGBOUNCER.package },
+    // not a server: the client of one is built with it
+    Need { name: "protoc", find: || PROTOC.find(), package: PROTOC.package },
+    Need { name: "the protocols protoc includes", find: protocols, package: "libprotobuf-dev" },
 ];
 
 /// Arguments of `cargo xtask servers`.
@@ -60,6 +69,22 @@ pub(crate) fn ensure(fresh: bool) -> anyhow::Result<()> {
         println!("{}: {}", need.name, place.display());
     }
     Ok(())
+}
+
+/// Without which nothing that uses etcd can be built; all of them are brought, since the tree is replaced as a whole.
+pub(crate) fn ensure_protoc() -> anyhow::Result<()> {
+    if PROTOC.find().is_ok() { Ok(()) } else { ensure(false) }
+}
+
+/// `google/protobuf/descriptor.proto`, which protoc looks for beside its own folder.
+fn protocols() -> Result<PathBuf, lab::Error> {
+    let file = "usr/include/google/protobuf/descriptor.proto";
+    let places = [Path::new("/").join(file), servers_dir().join(file)];
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| lab::Error::Missing {
+        what: "descriptor.proto",
+        package: "libprotobuf-dev",
+        looked: "/usr/include, target/servers".into(),
+    })
 }
 
 fn on_machine(need: &Need) -> bool {

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::{Error, servers_dir};
+use crate::{Error, programs::library_path, servers_dir};
 
 /// Names the folder with `postgres`, `initdb` and `psql`, instead of looking for it.
 pub const BIN_DIR_ENV: &str = "SETTLED_PG_BIN";
@@ -93,14 +93,6 @@ fn newest(root: &Path) -> Option<Binaries> {
         entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect();
     versions.sort();
     versions.iter().rev().find_map(|(_, dir)| complete(&dir.join("bin")))
-}
-
-/// Every `lib/<machine triplet>` of an unpacked tree, merged `/usr` or not.
-fn library_path(root: &Path) -> String {
-    let triplets = ["usr/lib", "lib"].into_iter().filter_map(|lib| fs::read_dir(root.join(lib)).ok());
-    let dirs = triplets.flatten().flatten().map(|entry| entry.path());
-    let dirs = dirs.filter(|dir| dir.to_string_lossy().contains("-linux-"));
-    dirs.map(|dir| dir.to_string_lossy().into_owned()).collect::<Vec<_>>().join(":")
 }
 
 fn missing(looked: String) -> Error {

@@ -6,20 +6,20 @@
 mod outgoing;
 
 use super::session::Session;
-use super::{Command, Commands, KeeperSettings, RENEWALS};
+use super::{Command, Commands, KeeperSettings, RENEWALS, TIME_LEFT, Try};
 use crate::clock::{BootInstant, Clock};
 use crate::deadline::{Deadline, LostWhy};
 use crate::handle::{Grant, Lease, Proof};
-use crate::{Acquire, Ask, LeaseError, LeaseName, Nonce, Renew};
+use crate::{Acquire, Ask, Backend, LeaseError, LeaseName, Line, Renew};
 use domain::ids::HolderId;
-use metrics::counter;
+use metrics::{counter, histogram};
 use outgoing::Outgoing;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-type AcquireReply = oneshot::Sender<Result<Option<Lease>, LeaseError>>;
+type AcquireReply = oneshot::Sender<Result<Try, LeaseError>>;
 
 pub(super) struct Engine {
     settings: KeeperSettings,
@@ -104,7 +104,13 @@ impl Engine {
 
     async fn obey(&mut self, command: Command) {
         match command {
-            Command::Acquire { name, commands, reply } => self.acquire(name, commands, reply).await,
+            Command::Acquire { ask, wait, commands, reply } => self.acquire(ask, wait, commands, reply).await,
+            Command::Dismiss { ask, reply } => self.dismiss(ask, reply),
+            Command::Source { reply } => {
+                let limit = self.settings.attempt;
+                let source = self.session.ask("connect", limit, async |backend| Ok(backend.token_source())).await;
+                let _ = reply.send(source);
+            }
             Command::Prove { grant, reply } => {
                 let proof = self.prove(&grant).await;
                 let _ = reply.send(proof);
@@ -119,49 +125,58 @@ impl Engine {
         }
     }
 
-    async fn acquire(&mut self, name: LeaseName, commands: Commands, reply: AcquireReply) {
+    async fn acquire(&mut self, ask: Ask, wait: bool, commands: Commands, reply: AcquireReply) {
         if reply.is_closed() {
             return; // cancelled while it waited for its turn: nothing was asked
         }
-        if let Some(held) = self.held.get(&name) {
+        if let Some(held) = self.held.get(&ask.name) {
             let grant = Arc::clone(&held.grant);
             if grant.remaining().is_ok() {
-                let _ = reply.send(Ok(None));
+                let _ = reply.send(Ok(Try::Held));
                 return;
             }
             self.forget(&grant);
             self.lost(&grant);
         }
-        let ask = Ask { name, holder: self.holder, nonce: Nonce::fresh(), ttl: self.settings.ttl };
-        let sent = self.clock.now();
+        let answer = self.attempt(ask, wait, commands).await;
+        // when nobody takes it, the handle comes back and its drop releases the grant
+        drop(reply.send(answer));
+    }
+
+    async fn attempt(&mut self, ask: Ask, wait: bool, commands: Commands) -> Result<Try, LeaseError> {
+        let (limit, sent) = (self.settings.attempt, self.clock.now());
         let mut asked = false;
-        let answer = self
-            .session
-            .ask("acquire", self.settings.attempt, async |backend| {
-                asked = true;
-                backend.try_acquire(&ask).await
-            })
-            .await;
-        let answer = match answer {
-            Ok(Acquire::Granted { token }) => self.granted(ask, sent, token, commands).map(Some),
+        let tried = async |backend: &mut dyn Backend| {
+            asked = true;
+            backend.try_acquire(&ask).await
+        };
+        let answer = match self.session.ask("acquire", limit, tried).await {
+            Ok(Acquire::Granted { token }) => return self.granted(ask, sent, token, commands).map(Try::Granted),
             Ok(Acquire::HeldByAnother { holder, remaining }) => {
                 tracing::trace!(lease.name = %ask.name, ?holder, ?remaining, "lease held by another");
-                Ok(None)
+                if !wait {
+                    return Ok(Try::Held);
+                }
+                self.session.ask("stand in line", limit, async |backend| backend.stand_in_line(&ask).await).await
             }
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(Line::None) => Ok(Try::Held),
+            Ok(Line::Place(turn)) => Ok(Try::InLine(turn)),
             Err(error) => {
                 if asked {
                     self.dismiss(ask, None); // it may have been granted after we stopped listening
                 }
                 Err(error)
             }
-        };
-        // when nobody takes it, the handle comes back and its drop releases the grant
-        drop(reply.send(answer));
+        }
     }
 
     fn granted(&mut self, ask: Ask, sent: BootInstant, token: Option<i64>, commands: Commands) -> Result<Lease, LeaseError> {
         let deadline = Deadline::at(self.deadline(sent));
-        let grant = Arc::new(Grant { ask, token, deadline, clock: Arc::clone(&self.clock), ended: Notify::new() });
+        let (source, clock) = (self.session.source().clone(), Arc::clone(&self.clock));
+        let grant = Arc::new(Grant { ask, token, source, deadline, clock, ended: Notify::new() });
         if grant.remaining().is_err() {
             // the machine slept while the answer travelled
             self.dismiss(grant.ask.clone(), None);
@@ -182,7 +197,7 @@ impl Engine {
     async fn renew(&mut self, name: &LeaseName) {
         let Some(mut held) = self.held.remove(name) else { return };
         let sent = self.clock.now();
-        match self.extend(&held.grant).await {
+        match self.extend(&held.grant, |left| histogram!(TIME_LEFT).record(left)).await {
             Ok(Proof::Owner) => {
                 counter!(RENEWALS, "outcome" => "renewed").increment(1);
                 held.due = sent + self.settings.next_renewal();
@@ -206,7 +221,7 @@ impl Engine {
 
     async fn prove(&mut self, grant: &Arc<Grant>) -> Result<Proof, LeaseError> {
         let sent = self.clock.now();
-        let proof = self.extend(grant).await?;
+        let proof = self.extend(grant, |_| {}).await?;
         match proof {
             Proof::Owner => {
                 if let Some(held) = self.held.get_mut(&grant.ask.name) {
@@ -222,13 +237,14 @@ impl Engine {
         Ok(proof)
     }
 
-    /// One compare-and-extend, never longer than what remains of the lease.
-    async fn extend(&mut self, grant: &Arc<Grant>) -> Result<Proof, LeaseError> {
+    /// One compare-and-extend, never longer than what remains of the lease. Tells how much was left when the answer came.
+    async fn extend(&mut self, grant: &Arc<Grant>, was_left: impl FnOnce(Duration)) -> Result<Proof, LeaseError> {
         let Ok(left) = grant.remaining() else { return Ok(Proof::NotOwner) };
         let sent = self.clock.now();
         let limit = self.settings.attempt.min(left);
         match self.session.ask("renew", limit, async |backend| backend.renew(&grant.ask).await).await? {
             Renew::Renewed => {
+                was_left(grant.remaining().unwrap_or_default());
                 let extended = grant.deadline.extend(self.clock.now(), self.deadline(sent));
                 Ok(extended.map_or(Proof::NotOwner, |()| Proof::Owner))
             }
@@ -256,6 +272,7 @@ impl Engine {
             Err(LostWhy::TakenOver) => tracing::warn!(lease.name = %grant.ask.name, "lease lost: expired or taken over"),
             Err(LostWhy::Deadline) => {
                 tracing::warn!(lease.name = %grant.ask.name, "lease lost: not renewed before its local deadline");
+                histogram!(TIME_LEFT).record(0.0);
                 // the service may keep it for the margin, or for another TTL if the last attempt did arrive: let others have it
                 self.dismiss(grant.ask.clone(), None);
             }

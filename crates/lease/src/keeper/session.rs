@@ -4,19 +4,30 @@
 //! into its place only together with an answer; an error, a timeout or a cancelled future drops it, and the next request connects.
 
 use crate::{Backend, Connector, LeaseError, TokenSource};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+const NOT_REACHED: &str = "not reached yet";
 
 pub(super) struct Session {
     connector: Box<dyn Connector>,
     backend: Option<Box<dyn Backend>>,
-    source: Arc<Mutex<TokenSource>>,
+    source: TokenSource,
     kind: &'static str,
 }
 
 impl Session {
-    pub(super) fn new(connector: Box<dyn Connector>, source: Arc<Mutex<TokenSource>>) -> Session {
-        Session { connector, backend: None, source, kind: "not reached yet" }
+    pub(super) fn new(connector: Box<dyn Connector>) -> Session {
+        Session { connector, backend: None, source: TokenSource::LedgerMinted, kind: NOT_REACHED }
+    }
+
+    /// Who makes the tokens of the service that answered last.
+    pub(super) fn source(&self) -> &TokenSource {
+        &self.source
+    }
+
+    /// Whether there ever was a connection.
+    pub(super) fn was_reached(&self) -> bool {
+        self.kind != NOT_REACHED
     }
 
     /// Asks the service, within `limit`, connecting included.
@@ -54,7 +65,7 @@ impl Session {
     async fn connect(&mut self) -> Result<Box<dyn Backend>, LeaseError> {
         let backend = self.connector.connect().await?;
         self.kind = backend.kind();
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = backend.token_source();
+        self.source = backend.token_source();
         Ok(backend)
     }
 }

@@ -58,7 +58,8 @@ pub(crate) fn by_takeover(place: &Place) {
 /// Makes the stored grant vanish and puts another in its place, as an expiry that only the service noticed would.
 async fn take(service: &mut dyn lease::Backend, theirs: &Ask) {
     let row = service.inspect("").await.expect("rows").remove(0);
-    let stored = Ask { name: row.name, holder: row.holder, nonce: row.nonce, ttl: FOR_EVER };
+    let (holder, nonce) = (row.holder.expect("a holder"), row.nonce.expect("a nonce"));
+    let stored = Ask { name: row.name, holder, nonce, ttl: FOR_EVER };
     assert_eq!(service.release(&stored).await.expect("an answer"), Release::Released);
     assert_eq!(service.try_acquire(theirs).await.expect("an answer"), Acquire::Granted { token: None });
 }
@@ -69,12 +70,12 @@ pub(crate) fn late_renewal(place: &Place) {
         let mine = ask(SHORT);
         assert_eq!(service.try_acquire(&mine).await.expect("an answer"), Acquire::Granted { token: None });
         until("expired", SHORT * 4, async || {
-            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms < 0)
+            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms < Some(0))
         })
         .await;
         assert_eq!(service.renew(&mine).await.expect("an answer"), Renew::Lost);
         let rows = service.inspect("").await.expect("rows");
-        assert!(rows.iter().all(|row| row.expires_in_ms <= 0), "revived: {rows:?}");
+        assert!(rows.iter().all(|row| row.expires_in_ms <= Some(0)), "revived: {rows:?}");
         assert_eq!(service.try_acquire(&ask(SHORT)).await.expect("an answer"), Acquire::Granted { token: None });
         assert_eq!(service.renew(&mine).await.expect("an answer"), Renew::Lost);
     });

@@ -24,7 +24,7 @@ pub(crate) fn outcomes(place: &Place) {
         lease.lost().await;
         let mut service = backend(place).await;
         super::until("expired", SHORT * 3, async || {
-            service.inspect("").await.expect("rows").iter().all(|row| row.expires_in_ms < 0)
+            service.inspect("").await.expect("rows").iter().all(|row| row.expires_in_ms < Some(0))
         })
         .await;
         weather.clear();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::ids::HolderId;
 use lease::{
-    Acquire, Ask, Backend, Connector, Keeper, KeeperSettings, LeaseError, LeaseName, LeaseRow, Release, Renew, TokenSource,
+    Acquire, Ask, Backend, Connector, Keeper, KeeperSettings, LeaseError, LeaseName, LeaseRow, Line, Release, Renew, TokenSource,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -38,7 +38,7 @@ struct Report {
 #[derive(Clone, Default)]
 pub(crate) struct Weather(Arc<Mutex<Report>>);
 
-pub(crate) const EVERYTHING: [&str; 5] = ["connect", "acquire", "renew", "release", "inspect"];
+pub(crate) const EVERYTHING: [&str; 6] = ["connect", "acquire", "line", "renew", "release", "inspect"];
 
 impl Weather {
     fn report(&self) -> MutexGuard<'_, Report> {
@@ -132,6 +132,14 @@ impl Connector for Under<dyn Connector> {
         let inner = self.weather.pass("connect", None, self.inner.connect()).await?;
         Ok(Box::new(Under { weather: self.weather.clone(), inner }))
     }
+
+    fn capabilities(&self) -> lease::Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn check(&self, settings: &KeeperSettings) -> Result<(), LeaseError> {
+        self.inner.check(settings)
+    }
 }
 
 #[async_trait]
@@ -148,6 +156,10 @@ impl Backend for Under<dyn Backend> {
         self.weather.pass("acquire", Some(&ask.name), self.inner.try_acquire(ask)).await
     }
 
+    async fn stand_in_line(&mut self, ask: &Ask) -> Result<Line, LeaseError> {
+        self.weather.pass("line", Some(&ask.name), self.inner.stand_in_line(ask)).await
+    }
+
     async fn renew(&mut self, ask: &Ask) -> Result<Renew, LeaseError> {
         self.weather.pass("renew", Some(&ask.name), self.inner.renew(ask)).await
     }
@@ -158,5 +170,9 @@ impl Backend for Under<dyn Backend> {
 
     async fn inspect(&mut self, prefix: &str) -> Result<Vec<LeaseRow>, LeaseError> {
         self.weather.pass("inspect", None, self.inner.inspect(prefix)).await
+    }
+
+    async fn leave(&mut self) -> Result<(), LeaseError> {
+        self.inner.leave().await
     }
 }

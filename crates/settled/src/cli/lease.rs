@@ -21,8 +21,8 @@ pub(super) enum Lease {
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
-    holder: String,
-    expires_in_ms: i64,
+    holder: Option<String>,
+    expires_in_ms: Option<i64>,
 }
 
 impl Lease {
@@ -33,7 +33,10 @@ impl Lease {
         let rows = backend.inspect(&ledger.meta().ledger_id.to_string()).await?;
         let rows: Vec<Row> = rows
             .into_iter()
-            .map(|row| Row { name: row.name.to_string(), holder: row.holder.to_string(), expires_in_ms: row.expires_in_ms })
+            .map(|row| {
+                let holder = row.holder.map(|holder| holder.to_string());
+                Row { name: row.name.to_string(), holder, expires_in_ms: row.expires_in_ms }
+            })
             .collect();
         if *json {
             output::json(&rows)?;
@@ -41,8 +44,12 @@ impl Lease {
         }
         let mut table = output::table(["lease", "holder", "expires in"]);
         for row in rows {
-            let left = if row.expires_in_ms > 0 { format!("{} ms", row.expires_in_ms) } else { "expired".to_owned() };
-            table.add_row([row.name, row.holder, left]);
+            let left = match row.expires_in_ms {
+                Some(left) if left > 0 => format!("{left} ms"),
+                Some(_) => "expired".to_owned(),
+                None => "not said".to_owned(),
+            };
+            table.add_row([row.name, row.holder.unwrap_or_else(|| "somebody else".to_owned()), left]);
         }
         say!("{table}");
         Ok(ExitCode::SUCCESS)

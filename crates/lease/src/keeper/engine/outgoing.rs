@@ -69,7 +69,7 @@ impl Engine {
         answered
     }
 
-    /// Gives everything back, until the service does not answer once: it will not for the next lease either.
+    /// Gives everything back, and what the grants shared, until the service does not answer once: it will not the next time either.
     pub(super) async fn leave(&mut self) {
         for (_, held) in std::mem::take(&mut self.held) {
             held.grant.lose(LostWhy::Released);
@@ -78,6 +78,12 @@ impl Engine {
         for outgoing in std::mem::take(&mut self.outgoing) {
             if !self.give_back(outgoing).await {
                 return;
+            }
+        }
+        if self.session.was_reached() {
+            let left = self.session.ask("leave", self.settings.attempt, async |backend| backend.leave().await).await;
+            if let Err(error) = left {
+                tracing::debug!(%error, "left without an answer; what is left expires");
             }
         }
     }
