@@ -7,6 +7,7 @@
 //!   are required. Start reading here.
 //! - [`postgres`]: one private PostgreSQL, and databases in it.
 //! - [`process`]: any child process, to freeze, wake, kill, and to measure.
+//! - [`proxy`]: a network that delays, falls silent, and breaks connections.
 //! - [`faketime`]: a child whose clock is wrong.
 //! - [`ports`]: a free loopback port; [`programs`]: where a server's program is.
 //!
@@ -19,6 +20,7 @@ pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod programs;
+pub mod proxy;
 pub mod trials;
 mod user;
 
