@@ -13,6 +13,7 @@ mod roles;
 mod serve;
 mod start;
 mod steps;
+mod unleased;
 mod world;
 
 use lab::trials::Suite;
@@ -33,5 +34,6 @@ fn main() -> ExitCode {
     suite = serve::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
+    suite = unleased::add(suite);
     suite.run()
 }
