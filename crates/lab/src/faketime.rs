@@ -2,9 +2,15 @@
 
 use std::{
     fs,
+    io::Write,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
+    time::Duration,
 };
+
+use tempfile::NamedTempFile;
 
 use crate::{Error, servers_dir};
 
@@ -24,13 +30,50 @@ pub fn library() -> Result<PathBuf, Error> {
 ///
 /// The monotonic clocks stay: a wrong clock is an offset, time still passes.
 pub fn shift(command: &mut Command, offset: &str) -> Result<(), Error> {
-    command
+    preload(command)?.env("FAKETIME", offset);
+    Ok(())
+}
+
+fn preload(command: &mut Command) -> Result<&mut Command, Error> {
+    Ok(command
         .env("LD_PRELOAD", library()?)
-        .env("FAKETIME", offset)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         // file times stay real
-        .env("NO_FAKE_STAT", "1");
-    Ok(())
+        .env("NO_FAKE_STAT", "1"))
+}
+
+/// A wall clock that is set forward while the programs that have it run. Right at first.
+#[derive(Debug, Clone)]
+pub struct SteppedClock {
+    /// Holds the offset. libfaketime reads it again at every look at the clock.
+    file: Arc<NamedTempFile>,
+}
+
+impl SteppedClock {
+    /// A right one.
+    pub fn new() -> Result<Self, Error> {
+        library()?;
+        let file = NamedTempFile::new().map_err(Error::io("creating a file for a clock"))?;
+        // servers run as another user
+        let readable = fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644));
+        readable.map_err(Error::io("opening a clock's file to everyone"))?;
+        let clock = Self { file: Arc::new(file) };
+        clock.forward(Duration::ZERO)?;
+        Ok(clock)
+    }
+
+    /// Makes it the clock of a command.
+    pub fn give(&self, command: &mut Command) -> Result<(), Error> {
+        preload(command)?.env("FAKETIME_TIMESTAMP_FILE", self.file.path()).env("FAKETIME_NO_CACHE", "1").env_remove("FAKETIME");
+        Ok(())
+    }
+
+    /// From now on it is so far ahead of the machine's.
+    pub fn forward(&self, by: Duration) -> Result<(), Error> {
+        let offset = format!("+{}s\n", by.as_secs());
+        let mut file = fs::File::create(self.file.path()).map_err(Error::io("opening a clock's file"))?;
+        file.write_all(offset.as_bytes()).map_err(Error::io("setting a clock forward"))
+    }
 }
 
 fn below(root: &Path) -> Option<PathBuf> {

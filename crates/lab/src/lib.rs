@@ -6,6 +6,7 @@
 //! - [`trials`]: the test harness; a missing server is *ignored*, or *fails* where servers
 //!   are required. Start reading here.
 //! - [`postgres`]: one private PostgreSQL, and databases in it.
+//! - [`etcd`]: one private etcd, of one member or three.
 //! - [`process`]: any child process, to freeze, wake, kill, and to measure.
 //! - [`proxy`]: a network that delays, falls silent, and breaks connections.
 //! - [`faketime`]: a child whose clock is wrong.
@@ -15,6 +16,7 @@
 //! `cargo xtask servers` fills. Nothing is installed and no service of the machine is touched.
 
 mod error;
+pub mod etcd;
 pub mod faketime;
 pub mod ports;
 pub mod postgres;

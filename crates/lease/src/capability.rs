@@ -59,4 +59,4 @@ pub fn matrix(services: &[Capabilities]) -> String {
 }
 
 /// Every lock service of this crate, in the order of the table.
-pub const ALL: &[Capabilities] = &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES];
+pub const ALL: &[Capabilities] = &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES, crate::etcd::CAPABILITIES];

@@ -8,7 +8,7 @@ mod suite;
 use lab::trials::Suite;
 use std::process::ExitCode;
 use suite::place::Place;
-use suite::{CASES, child, only_postgres, only_sqlite};
+use suite::{CASES, capabilities, child, only_postgres, only_sqlite};
 
 fn main() -> ExitCode {
     // some cases start this binary again, as the process that is frozen or has a wrong clock
@@ -20,6 +20,14 @@ fn main() -> ExitCode {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
     }
+    for (name, case) in capabilities::CASES {
+        trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
+        trials = trials.plain(&format!("postgres: {name}"), || {
+            case(&Place::own_postgres()?);
+            Ok::<_, lab::Error>(())
+        });
+    }
+    trials = trials.plain("what each of them gives, as one table", capabilities::matrix);
     for (name, case) in only_sqlite::CASES {
         trials = trials.plain(&format!("sqlite only: {name}"), || case(&Place::sqlite()));
     }

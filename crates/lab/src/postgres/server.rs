@@ -12,7 +12,9 @@ use rustix::process::Signal;
 
 use super::{Binaries, PostgresUrl, cluster::Cluster};
 use crate::{
-    Error, ports,
+    Error,
+    faketime::SteppedClock,
+    ports,
     process::{self, Output, Process},
 };
 
@@ -43,6 +45,7 @@ pub struct Postgres {
     cluster: Cluster,
     port: u16,
     durability: Durability,
+    clock: Option<SteppedClock>,
 }
 
 impl Postgres {
@@ -53,13 +56,22 @@ impl Postgres {
 
     /// The same with given programs.
     pub fn start_from(binaries: Binaries, durability: Durability) -> Result<Self, Error> {
+        Self::start_as(binaries, durability, None)
+    }
+
+    /// With a clock that can be set forward while it runs.
+    pub fn start_with_clock(durability: Durability, clock: &SteppedClock) -> Result<Self, Error> {
+        Self::start_as(Binaries::find()?, durability, Some(clock.clone()))
+    }
+
+    fn start_as(binaries: Binaries, durability: Durability, clock: Option<SteppedClock>) -> Result<Self, Error> {
         let cluster = Cluster::create(binaries)?;
         let mut tries = 0;
         loop {
             tries += 1;
             let port = ports::free()?;
-            match launch(&cluster, port, durability) {
-                Ok(process) => return Ok(Self { process, cluster, port, durability }),
+            match launch(&cluster, port, durability, clock.as_ref()) {
+                Ok(process) => return Ok(Self { process, cluster, port, durability, clock }),
                 Err(Error::Ended { output, .. }) if output.contains("could not bind") && tries < PORT_TRIES => {}
                 Err(error) => return Err(error),
             }
@@ -121,7 +133,7 @@ impl Postgres {
 
     /// Starts a killed server again: same port, same data, after crash recovery.
     pub fn start_again(&mut self) -> Result<(), Error> {
-        self.process = launch(&self.cluster, self.port, self.durability)?;
+        self.process = launch(&self.cluster, self.port, self.durability, self.clock.as_ref())?;
         Ok(())
     }
 
@@ -170,10 +182,14 @@ fn server(cluster: &Cluster, port: u16, durability: Durability) -> Command {
 }
 
 /// Starts the server and waits until it accepts connections, at most [`READY_LIMIT`].
-fn launch(cluster: &Cluster, port: u16, durability: Durability) -> Result<Process, Error> {
+fn launch(cluster: &Cluster, port: u16, durability: Durability, clock: Option<&SteppedClock>) -> Result<Process, Error> {
     let log = cluster.log();
     let output = Output::Files { stdout: &log, stderr: &log };
-    let mut process = Process::spawn(&mut server(cluster, port, durability), output)?;
+    let mut command = server(cluster, port, durability);
+    if let Some(clock) = clock {
+        clock.give(&mut command)?;
+    }
+    let mut process = Process::spawn(&mut command, output)?;
     let deadline = Instant::now() + READY_LIMIT;
     while !is_ready(cluster, process.pid()) {
         if let Some(status) = process.ended()? {

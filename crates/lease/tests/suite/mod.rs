@@ -1,5 +1,6 @@
 //! The cases, and what they share.
 
+pub(crate) mod capabilities;
 pub(crate) mod child;
 mod clocks;
 mod fuzz;
@@ -12,6 +13,7 @@ pub(crate) mod place;
 mod recovery;
 mod releases;
 mod unclaimed;
+mod waiting;
 mod weather;
 
 use domain::ids::{HolderId, LedgerId};
@@ -64,6 +66,11 @@ pub(crate) const CASES: &[Case] = &[
     ("a frozen process knows that it lost when it wakes (R1)", clocks::frozen),
     ("progress within two TTLs after everybody lost (L24)", recovery::after_everybody_lost),
     ("starts while the service is down", recovery::starts_without_service),
+    ("who waits gets it after a release", waiting::after_a_release),
+    ("a wait has a limit", waiting::limit),
+    ("a cancelled wait leaves nothing (L11)", waiting::cancelled),
+    ("who waits is told of an outage at once", waiting::outage),
+    ("two hundred waiters do not stampede", waiting::no_herd),
     ("no update is lost", fuzz::no_lost_update),
 ];
 

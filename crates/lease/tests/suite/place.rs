@@ -1,14 +1,41 @@
 //! A lock service of one case, empty at first, gone afterwards.
 
+use super::capabilities::Server;
+use lab::faketime::SteppedClock;
+use lab::postgres::{Durability, Postgres};
 use lease::{Connector, PostgresConnector, SqliteConnector};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
-    Postgres { url: String },
+    Postgres { url: String, own: Option<OwnPostgres> },
+}
+
+/// A server of one case, which may break it.
+pub(crate) struct OwnPostgres {
+    server: Mutex<Postgres>,
+    clock: SteppedClock,
+}
+
+impl Server for OwnPostgres {
+    fn restart(&self) {
+        let mut server = self.server.lock().expect("no case panics inside");
+        server.kill().expect("killed");
+        server.start_again().expect("started again");
+    }
+
+    fn lose_one(&self) {
+        self.server.lock().expect("no case panics inside").kill().expect("killed");
+    }
+
+    fn step_clocks(&self, by: Duration) -> Result<(), lab::Error> {
+        self.clock.forward(by)
+    }
 }
 
 /// Work that holds every connection of its pool, in an open transaction.
@@ -26,20 +53,36 @@ impl Place {
     /// An empty database; gets the one table that is needed.
     pub(crate) fn postgres(url: &lab::postgres::PostgresUrl) -> Place {
         url.query(include_str!("../../../../migrations/postgres/0005_lease.sql")).expect("the lease table");
-        Place::Postgres { url: url.as_str().to_owned() }
+        Place::Postgres { url: url.as_str().to_owned(), own: None }
+    }
+
+    /// A server of its own, whose clock can be set forward.
+    pub(crate) fn own_postgres() -> Result<Place, lab::Error> {
+        let clock = SteppedClock::new()?;
+        let server = Postgres::start_with_clock(Durability::Off, &clock)?;
+        let Place::Postgres { url, .. } = Place::postgres(&server.url()) else { unreachable!("just made") };
+        Ok(Place::Postgres { url, own: Some(OwnPostgres { server: Mutex::new(server), clock }) })
+    }
+
+    /// To break it, where there is a server and it is this case's own.
+    pub(crate) fn server(&self) -> Option<&dyn Server> {
+        match self {
+            Place::Sqlite { .. } => None,
+            Place::Postgres { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+        }
     }
 
     /// For a child process; see [`Place::from_words`].
     pub(crate) fn words(&self) -> String {
         match self {
             Place::Sqlite { ledger, .. } => ledger.display().to_string(),
-            Place::Postgres { url } => url.clone(),
+            Place::Postgres { url, .. } => url.clone(),
         }
     }
 
     pub(crate) fn from_words(words: &str) -> Place {
         match words.starts_with("postgres") {
-            true => Place::Postgres { url: words.to_owned() },
+            true => Place::Postgres { url: words.to_owned(), own: None },
             false => Place::Sqlite { ledger: words.into(), _folder: None },
         }
     }
@@ -47,7 +90,7 @@ impl Place {
     pub(crate) fn connector(&self) -> Box<dyn Connector> {
         match self {
             Place::Sqlite { ledger, .. } => Box::new(SqliteConnector::new(ledger)),
-            Place::Postgres { url } => Box::new(PostgresConnector::new(url).expect("a URL")),
+            Place::Postgres { url, .. } => Box::new(PostgresConnector::new(url).expect("a URL")),
         }
     }
 
@@ -71,7 +114,7 @@ impl Place {
 
     /// One connection to a PostgreSQL.
     pub(crate) async fn postgres_pool(&self) -> PgPool {
-        let Place::Postgres { url } = self else { panic!("not a PostgreSQL") };
+        let Place::Postgres { url, .. } = self else { panic!("not a PostgreSQL") };
         sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.expect("a pool")
     }
 
