@@ -45,6 +45,7 @@ mod gate;
 mod handle;
 pub mod keeper;
 pub mod postgres;
+pub mod postgres_advisory;
 pub mod sqlite;
 
 pub use capability::Capabilities;
@@ -56,4 +57,5 @@ pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, KeeperSettings, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
+pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -19,11 +19,16 @@ fn main() -> ExitCode {
     for (name, case) in CASES {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in capabilities::CASES {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.plain(&format!("postgres: {name}"), || {
             case(&Place::own_postgres()?);
+            Ok::<_, lab::Error>(())
+        });
+        trials = trials.plain(&format!("postgres-advisory: {name}"), || {
+            case(&Place::own_advisory()?);
             Ok::<_, lab::Error>(())
         });
     }

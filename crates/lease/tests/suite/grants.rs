@@ -63,9 +63,19 @@ pub(crate) fn same_nonce_again(place: &Place) {
         let (mut first, mut second) = (backend(place).await, backend(place).await);
         let ask = ask(FOR_EVER);
         assert_eq!(first.try_acquire(&ask).await.expect("an answer"), Acquire::Granted { token: None });
+        if !place.outlives_connection() {
+            assert_eq!(first.try_acquire(&ask).await.expect("an answer"), Acquire::Granted { token: None });
+            let other = second.try_acquire(&ask).await.expect("an answer");
+            assert!(matches!(other, Acquire::HeldByAnother { .. }), "its connection is there, and has it: {other:?}");
+            drop(first);
+            super::until("gone with its connection", SHORT * 4, async || {
+                second.try_acquire(&ask).await.expect("an answer") == Acquire::Granted { token: None }
+            })
+            .await;
+        }
         // the reply was lost, and so was the connection
         assert_eq!(second.try_acquire(&ask).await.expect("an answer"), Acquire::Granted { token: None });
-        assert_eq!(second.inspect("").await.expect("rows").len(), 1);
+        assert_eq!(second.inspect(name().as_str()).await.expect("rows").len(), 1);
     });
 }
 
