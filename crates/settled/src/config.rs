@@ -75,6 +75,7 @@ pub(crate) struct Worker {
 pub(crate) enum Guard {
     Lease,
     RowLock,
+    AdvisoryXact,
 }
 
 /// Runs.

@@ -31,6 +31,7 @@ pub(crate) fn guard(config: &Config) -> ledger::Guard {
     match config.worker.guard {
         Guard::Lease => ledger::Guard::Lease,
         Guard::RowLock => ledger::Guard::RowLock,
+        Guard::AdvisoryXact => ledger::Guard::AdvisoryXact,
     }
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Pr
     let holder = HolderId(Uuid::new_v4());
     let keeper = match config.worker.guard {
         Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
-        Guard::RowLock => None,
+        Guard::RowLock | Guard::AdvisoryXact => None,
     };
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }

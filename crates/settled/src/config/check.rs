@@ -71,6 +71,9 @@ impl Config {
             wrong.push("database.url must begin with sqlite: or postgres://".to_owned());
         }
         wrong.extend(self.lease.wrong(&self.database.url));
+        if worker.guard == Guard::AdvisoryXact && self.database.url.starts_with("sqlite:") {
+            wrong.push(ledger::NO_ADVISORY_LOCKS.to_owned());
+        }
         wrong.extend(self.schedules().err().map(|error| error.0));
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
     }
@@ -101,6 +104,16 @@ mod tests {
         let told = config.check().expect_err("two relations are wrong").to_string();
         assert!(told.contains("worker.settle_timeout_ms is 1000"), "{told}");
         assert!(told.contains("worker.partitions is 0"), "{told}");
+    }
+
+    #[test]
+    fn a_guard_that_an_engine_does_not_have_is_refused() {
+        let mut config = Config::default();
+        config.worker.guard = Guard::AdvisoryXact;
+        let told = config.check().expect_err("the default is SQLite").to_string();
+        assert!(told.contains("advisory-xact needs PostgreSQL"), "{told}");
+        config.database.url = "postgres://settled@db/ledger".to_owned();
+        assert!(config.check().is_ok());
     }
 
     #[test]

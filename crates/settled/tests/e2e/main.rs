@@ -17,6 +17,7 @@ mod serve;
 mod sources;
 mod start;
 mod steps;
+mod unleased;
 mod world;
 
 use lab::trials::Suite;
@@ -40,5 +41,6 @@ fn main() -> ExitCode {
     suite = sources::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
+    suite = unleased::add(suite);
     suite.run()
 }
