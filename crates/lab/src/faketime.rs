@@ -1,4 +1,4 @@
-//! A child whose clock is wrong, by way of libfaketime.
+//! A child whose clock is wrong, or is set while it runs, by way of libfaketime.
 
 use std::{
     fs,
@@ -31,6 +31,47 @@ pub fn shift(command: &mut Command, offset: &str) -> Result<(), Error> {
         // file times stay real
         .env("NO_FAKE_STAT", "1");
     Ok(())
+}
+
+/// The wall clock of a child that is set while it runs. Read anew at every look at the clock, so a step is seen at once.
+///
+/// Works for one child or several, which then share the clock. The monotonic clocks stay, as when an administrator or NTP sets
+/// the time of a machine.
+#[derive(Debug, Clone)]
+pub struct SteppedClock {
+    file: PathBuf,
+}
+
+impl SteppedClock {
+    /// Right at first. Its file is kept in `folder`, which must outlive the child.
+    pub fn new(folder: &Path) -> Result<Self, Error> {
+        let clock = Self { file: folder.join("clock") };
+        clock.set("+0")?;
+        Ok(clock)
+    }
+
+    /// Makes this the clock of a command.
+    ///
+    /// libc comes second in the list although it is loaded anyway: its `malloc` is then found before that of an allocator the
+    /// program brings, whose start reads the clock, which allocates, and never comes back (Redis with jemalloc).
+    pub fn apply(&self, command: &mut Command) -> Result<(), Error> {
+        command
+            .env("LD_PRELOAD", format!("{} libc.so.6", library()?.display()))
+            .env("FAKETIME_TIMESTAMP_FILE", &self.file)
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("NO_FAKE_STAT", "1");
+        Ok(())
+    }
+
+    /// From now on the clock is off by so much, for instance `"+60s"`, see faketime(1).
+    pub fn set(&self, offset: &str) -> Result<(), Error> {
+        // renamed into place: a reader never sees half of it
+        let new = self.file.with_extension("new");
+        fs::write(&new, format!("{offset}\n"))
+            .and_then(|()| fs::rename(&new, &self.file))
+            .map_err(Error::io(format!("setting the clock {}", self.file.display())))
+    }
 }
 
 fn below(root: &Path) -> Option<PathBuf> {
