@@ -6,7 +6,7 @@
 use domain::ids::{HolderId, LedgerId};
 use lab::etcd::Etcd;
 use lab::postgres::{Durability, Postgres};
-use lab::redis::{Fleet, Redis};
+use lab::redis::{Redis, fleet};
 use lease::{
     Connector, EtcdConnector, EtcdOptions, Keeper, KeeperSettings, LeaseName, PostgresAdvisoryConnector, PostgresConnector,
     RedisConnector, RedisOptions, RedlockConnector, RedlockOptions, Release, SqliteConnector,
@@ -63,14 +63,18 @@ fn etcd(name: &'static str, etcd: Etcd) -> Result<Service, Box<dyn Error>> {
 
 fn redis() -> Result<Service, Box<dyn Error>> {
     let server = Redis::start()?;
-    let url = server.url();
+    let url = url(&server);
     service("redis", server, move || Box::new(RedisConnector::new(RedisOptions::new(&url)).expect("a URL")))
 }
 
+fn url(server: &Redis) -> String {
+    format!("redis://{}", server.address())
+}
+
 fn redlock() -> Result<Service, Box<dyn Error>> {
-    let fleet = Fleet::start(5)?;
-    let urls = fleet.urls();
-    service("redlock of 5", fleet, move || Box::new(RedlockConnector::new(RedlockOptions::new(&urls)).expect("URLs")))
+    let servers = fleet(5)?;
+    let urls: Vec<_> = servers.iter().map(url).collect();
+    service("redlock of 5", servers, move || Box::new(RedlockConnector::new(RedlockOptions::new(&urls)).expect("URLs")))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

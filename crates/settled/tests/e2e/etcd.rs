@@ -17,8 +17,7 @@ pub(crate) fn add(suite: Suite) -> Suite {
 }
 
 /// Every settlement takes a while, so that something can happen in the middle.
-const SLOW: [(&str, &str); 2] =
-    [("SETTLED__WORKER__PARTITIONS", "4"), ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "1")];
+const SLOW: [(&str, &str); 2] = [("SETTLED__WORKER__PARTITIONS", "4"), ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "1")];
 
 fn world(url: &PostgresUrl, etcd: &Etcd) -> World {
     World::postgres(url).having(on_etcd(etcd)).with_more(&SLOW)

@@ -3,7 +3,7 @@
 use crate::world::{Engine, World, nightly};
 use lab::Error;
 use lab::etcd::Etcd;
-use lab::redis::{Fleet, Redis};
+use lab::redis::{Redis, fleet};
 use lab::trials::Suite;
 use std::any::Any;
 
@@ -59,25 +59,27 @@ impl Lock {
             }
             Lock::Redis => {
                 let redis = Redis::start()?;
-                (vec![backend("redis"), ("SETTLED__LEASE__REDIS__URL", redis.url())], Box::new(redis))
+                (vec![backend("redis"), ("SETTLED__LEASE__REDIS__URL", url(&redis))], Box::new(redis))
             }
             Lock::Redlock => {
-                let fleet = Fleet::start(5)?;
-                (on_fleet(&fleet), Box::new(fleet))
+                let servers = fleet(5)?;
+                (on_fleet(&servers), Box::new(servers))
             }
         })
     }
 }
 
 pub(crate) fn on_etcd(etcd: &Etcd) -> Vec<(&'static str, String)> {
-    vec![
-        ("SETTLED__LEASE__BACKEND", "etcd".to_owned()),
-        ("SETTLED__LEASE__ETCD__ENDPOINTS", etcd.endpoints().join(",")),
-    ]
+    vec![("SETTLED__LEASE__BACKEND", "etcd".to_owned()), ("SETTLED__LEASE__ETCD__ENDPOINTS", etcd.endpoints().join(","))]
 }
 
-pub(crate) fn on_fleet(fleet: &Fleet) -> Vec<(&'static str, String)> {
-    vec![("SETTLED__LEASE__BACKEND", "redlock".to_owned()), ("SETTLED__LEASE__REDLOCK__URLS", fleet.urls().join(","))]
+pub(crate) fn url(redis: &Redis) -> String {
+    format!("redis://{}", redis.address())
+}
+
+pub(crate) fn on_fleet(servers: &[Redis]) -> Vec<(&'static str, String)> {
+    let urls: Vec<_> = servers.iter().map(url).collect();
+    vec![("SETTLED__LEASE__BACKEND", "redlock".to_owned()), ("SETTLED__LEASE__REDLOCK__URLS", urls.join(","))]
 }
 
 /// Whether a story over this lock is told today: by night all are, by day those over leases in the ledger's own database, and the

@@ -59,9 +59,14 @@ fn meets(step: Step, engine: Engine, lock: Lock) -> Meets {
 pub(crate) fn add(mut suite: Suite) -> Suite {
     for step in Step::ALL {
         let wanted = move |lock| is_passed(step, lock) && is_told(lock, step == Step::BeforeSettleTx);
-        suite = on_every_lock(suite, &format!("R1 SIGSTOP at {step}, woken after the takeover"), wanted, move |world, engine, lock| {
-            frozen_and_woken(world, engine, lock, step);
-        });
+        suite = on_every_lock(
+            suite,
+            &format!("R1 SIGSTOP at {step}, woken after the takeover"),
+            wanted,
+            move |world, engine, lock| {
+                frozen_and_woken(world, engine, lock, step);
+            },
+        );
         suite = on_every_lock(suite, &format!("M13 R4 SIGKILL at {step}"), wanted, move |world, _, _| killed(world, step));
     }
     for step in [Step::BatchesClaimed, Step::BeforeSettleTx, Step::InsideSettleTx, Step::Settled] {
@@ -109,9 +114,7 @@ fn frozen_and_woken(world: &World, engine: Engine, lock: Lock, step: Step) {
         assert_eq!(stamped(&world, instance), number(did, "batches_settled"), "the ledger says otherwise than {did}");
     }
     judge(meets, &world, &a, number(&a_did, "fenced"));
-    if engine == Engine::Postgres
-        && matches!(meets, Meets::RefusedAtRegister | Meets::RefusedAtSettle | Meets::ItsDeadline)
-    {
+    if engine == Engine::Postgres && matches!(meets, Meets::RefusedAtRegister | Meets::RefusedAtSettle | Meets::ItsDeadline) {
         assert_takeover_in_time(lock, &a, &[&b, &c]);
     }
 }
