@@ -20,7 +20,6 @@ use std::time::Duration;
 
 pub(crate) use check::ConfigError;
 pub(crate) use locks::{Backend, Lease, Tls};
-pub(crate) use secret::Urls;
 pub(crate) use url::SecretUrl;
 
 /// Everything.

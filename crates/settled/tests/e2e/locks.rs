@@ -12,14 +12,14 @@ use std::any::Any;
 pub(crate) enum Lock {
     /// Leases in the ledger's own database.
     Database,
-    Advisory,
+    Session,
     Etcd,
     Redis,
     Redlock,
     /// No leases.
-    RowLock,
+    Rows,
     /// No leases.
-    AdvisoryXact,
+    Xact,
 }
 
 /// Settings, and what must live as long as they are used.
@@ -30,18 +30,18 @@ impl Lock {
     const MATRIX: [(Engine, Lock); 10] = [
         (Engine::Sqlite, Lock::Database),
         (Engine::Sqlite, Lock::Redis),
-        (Engine::Sqlite, Lock::RowLock),
+        (Engine::Sqlite, Lock::Rows),
         (Engine::Postgres, Lock::Database),
-        (Engine::Postgres, Lock::Advisory),
+        (Engine::Postgres, Lock::Session),
         (Engine::Postgres, Lock::Etcd),
         (Engine::Postgres, Lock::Redis),
         (Engine::Postgres, Lock::Redlock),
-        (Engine::Postgres, Lock::RowLock),
-        (Engine::Postgres, Lock::AdvisoryXact),
+        (Engine::Postgres, Lock::Rows),
+        (Engine::Postgres, Lock::Xact),
     ];
 
     pub(crate) fn has_leases(self) -> bool {
-        !matches!(self, Lock::RowLock | Lock::AdvisoryXact)
+        !matches!(self, Lock::Rows | Lock::Xact)
     }
 
     /// Starts what it needs.
@@ -50,9 +50,9 @@ impl Lock {
         let guard = |word: &str| ("SETTLED__WORKER__GUARD", word.to_owned());
         Ok(match self {
             Lock::Database => (vec![], Box::new(())),
-            Lock::Advisory => (vec![backend("postgres-advisory")], Box::new(())),
-            Lock::RowLock => (vec![guard("row-lock")], Box::new(())),
-            Lock::AdvisoryXact => (vec![guard("advisory-xact")], Box::new(())),
+            Lock::Session => (vec![backend("postgres-advisory")], Box::new(())),
+            Lock::Rows => (vec![guard("row-lock")], Box::new(())),
+            Lock::Xact => (vec![guard("advisory-xact")], Box::new(())),
             Lock::Etcd => {
                 let etcd = Etcd::start()?;
                 (on_etcd(&etcd), Box::new(etcd))

@@ -175,7 +175,8 @@ fn assert_takeover_in_time(lock: Lock, a: &Instance, others: &[&Instance]) {
         instance.events().into_iter().filter(|event| event["message"].as_str().is_some_and(|m| m.starts_with("registered")))
     };
     let unit_of = |event: &serde_json::Value| event["unit"].as_i64();
-    let a_unit = of(a).next_back().as_ref().and_then(unit_of);
+    // woken, it may take another
+    let a_unit = of(a).filter(|event| at(event) <= frozen).last().as_ref().and_then(unit_of);
     let mut takeovers: Vec<DateTime<Utc>> = others
         .iter()
         .flat_map(|other| of(other))
