@@ -65,3 +65,12 @@ pub const ALL: &[Capabilities] = &[
     crate::postgres_advisory::CAPABILITIES,
     crate::etcd::CAPABILITIES,
 ];
+
+/// The one of that name.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn by_name(name: &str) -> Capabilities {
+    *ALL.iter().find(|of| of.name == name).unwrap_or_else(|| panic!("no lock service is called {name}"))
+}

@@ -46,6 +46,7 @@ mod handle;
 pub mod keeper;
 pub mod postgres;
 pub mod postgres_advisory;
+mod settings;
 pub mod sqlite;
 
 pub use capability::Capabilities;
@@ -55,7 +56,8 @@ pub use deadline::LostWhy;
 pub use error::LeaseError;
 pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
-pub use keeper::{Keeper, KeeperSettings, RENEWALS, TIME_LEFT};
+pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
+pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -5,23 +5,33 @@
 
 mod suite;
 
+use lab::etcd::Etcd;
 use lab::trials::Suite;
 use std::process::ExitCode;
-use suite::place::Place;
-use suite::{CASES, capabilities, child, only_postgres, only_sqlite};
+use std::sync::Arc;
+use suite::place::{Place, SharedEtcd};
+use suite::{CASES, DATABASE_CASES, capabilities, child, only_advisory, only_etcd, only_postgres, only_sqlite};
 
 fn main() -> ExitCode {
     // some cases start this binary again, as the process that is frozen or has a wrong clock
     if let Some(exit) = child::asked() {
         return exit;
     }
-    let mut trials = Suite::new();
+    let (mut trials, etcd) = (Suite::new(), Arc::new(SharedEtcd::default()));
     for (name, case) in CASES {
+        let shared = Arc::clone(&etcd);
+        trials = trials.plain(&format!("etcd: {name}"), move || shared.place().map(|place| case(&place)));
+        trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
+        trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
+    }
+    for (name, case) in DATABASE_CASES {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
         trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in capabilities::CASES {
+        trials = trials.plain(&format!("etcd: {name}"), || Etcd::start_three().map(|own| case(&Place::own_etcd(own))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.plain(&format!("postgres: {name}"), || {
             case(&Place::own_postgres()?);
@@ -39,9 +49,20 @@ fn main() -> ExitCode {
     for (name, case) in only_postgres::CASES {
         trials = trials.with_postgres(&format!("postgres only: {name}"), |url| case(&Place::postgres(url)));
     }
-    trials
+    for (name, case) in only_advisory::CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(&Place::advisory(url)));
+    }
+    for (name, case) in only_advisory::POOLER_CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(url));
+    }
+    for (name, case) in only_etcd::CASES {
+        trials = trials.plain(&format!("etcd only: {name}"), || case());
+    }
+    let exit = trials
         .with_postgres("postgres only: clocks three minutes wrong agree (L19)", |url| {
             only_postgres::wrong_clocks(&Place::postgres(url))
         })
-        .run()
+        .run();
+    etcd.stop();
+    exit
 }

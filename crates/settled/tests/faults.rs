@@ -102,7 +102,7 @@ fn sayings(text: &str) -> Vec<&str> {
             doc.clear();
         }
     }
-    for add in [".plain(", ".with_postgres(", "on_both("] {
+    for add in [".plain(", ".with_postgres(", "on_both(", "on_every_lock("] {
         said.extend(text.split(add).skip(1).filter_map(title));
     }
     for cases in text.split("CASES: &[Case] = &[\n").skip(1) {

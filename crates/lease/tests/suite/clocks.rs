@@ -2,8 +2,8 @@
 
 use super::child::{Child, Task};
 use super::place::Place;
-use super::{FOR_EVER, SHORT, acquire, acquire_within, ask, backend, run, someone};
-use lease::{Acquire, BootClock, BootInstant, Clock, Keeper, KeeperSettings, LostWhy, Renew};
+use super::{FOR_EVER, SHORT, acquire, acquire_within, ask, backend, run, someone, takes};
+use lease::{BootClock, BootInstant, Clock, Keeper, KeeperSettings, LostWhy, Renew};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -49,10 +49,7 @@ pub(crate) fn frozen(place: &Place) {
         child.process.freeze().expect("frozen");
         let mut service = backend(place).await;
         let theirs = ask(FOR_EVER);
-        super::until("expired", SHORT * 4, async || {
-            service.try_acquire(&theirs).await.expect("an answer") == Acquire::Granted { token: None }
-        })
-        .await;
+        super::until("expired", SHORT * 4, async || takes(&mut *service, &theirs).await).await;
         child.process.wake().expect("awake");
         assert_eq!(child.says(), "first look after waking: lost");
         assert_eq!(child.says(), "release: NotHeld");

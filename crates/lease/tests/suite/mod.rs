@@ -7,6 +7,8 @@ mod fuzz;
 mod grants;
 mod keeping;
 mod losses;
+pub(crate) mod only_advisory;
+pub(crate) mod only_etcd;
 pub(crate) mod only_postgres;
 pub(crate) mod only_sqlite;
 pub(crate) mod place;
@@ -17,7 +19,7 @@ mod waiting;
 mod weather;
 
 use domain::ids::{HolderId, LedgerId};
-use lease::{Ask, Backend, Keeper, KeeperSettings, Lease, LeaseName, Nonce};
+use lease::{Acquire, Ask, Backend, Keeper, KeeperSettings, Lease, LeaseName, Nonce};
 use place::Place;
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -41,7 +43,6 @@ pub(crate) const CASES: &[Case] = &[
     ("inspect shows what is stored", grants::inspect),
     ("renewed beyond several TTLs", keeping::several_ttls),
     ("renewed while every worker thread is blocked (R6)", keeping::blocked_workers),
-    ("renewed while work has taken every connection (R7)", keeping::exhausted_pool),
     ("a hanging renewal does not take other leases along (L9)", keeping::slow_neighbour),
     ("kept as long as the handle lives, without its keeper", keeping::keeper_dropped),
     ("failed renewals are repeated (L10)", keeping::failures_in_between),
@@ -74,6 +75,9 @@ pub(crate) const CASES: &[Case] = &[
     ("no update is lost", fuzz::no_lost_update),
 ];
 
+/// Of services that are a database, in which work has connections of its own.
+pub(crate) const DATABASE_CASES: &[Case] = &[("renewed while work has taken every connection (R7)", keeping::exhausted_pool)];
+
 /// Two threads, like the machines this runs on at least.
 pub(crate) fn run<T>(case: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
@@ -102,6 +106,11 @@ pub(crate) fn ask(ttl: Duration) -> Ask {
 /// A connection without a keeper, which does exactly what it is told.
 pub(crate) async fn backend(place: &Place) -> Box<dyn Backend> {
     place.connector().connect().await.expect("a connection")
+}
+
+/// Whether the service grants it. It must answer.
+pub(crate) async fn takes(service: &mut dyn Backend, ask: &Ask) -> bool {
+    matches!(service.try_acquire(ask).await.expect("an answer"), Acquire::Granted { .. })
 }
 
 /// The lease, which must be free or become free within `limit`.

@@ -1,20 +1,23 @@
 //! A lock service of one case, empty at first, gone afterwards.
 
 use super::capabilities::Server;
+use lab::etcd::Etcd;
 use lab::faketime::SteppedClock;
 use lab::postgres::{Durability, Postgres, PostgresUrl};
-use lease::{Connector, PostgresAdvisoryConnector, PostgresConnector, SqliteConnector};
+use lease::{Connector, EtcdConnector, EtcdOptions, PostgresAdvisoryConnector, PostgresConnector, SqliteConnector};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
     Postgres { url: String, own: Option<OwnPostgres> },
     Advisory { url: String, own: Option<OwnPostgres> },
+    Etcd { endpoints: Vec<String>, prefix: String, own: Option<Mutex<Etcd>> },
 }
 
 /// A server of one case, which may break it.
@@ -43,8 +46,46 @@ impl Server for OwnPostgres {
         self.server.lock().expect("no case panics inside").kill().expect("killed");
     }
 
-    fn step_clocks(&self, by: Duration) -> Result<(), lab::Error> {
-        self.clock.forward(by)
+    fn step_clocks(&self, by: Duration) -> Result<bool, lab::Error> {
+        self.clock.forward(by).map(|()| true)
+    }
+}
+
+impl Server for Mutex<Etcd> {
+    fn restart(&self) {
+        let mut cluster = self.lock().expect("no case panics inside");
+        (0..cluster.pids().len()).for_each(|at| cluster.kill(at).expect("killed"));
+        cluster.start_all().expect("started again");
+    }
+
+    fn lose_one(&self) {
+        let mut cluster = self.lock().expect("no case panics inside");
+        let leader = cluster.leader().expect("a leader");
+        cluster.kill(leader).expect("killed");
+    }
+
+    /// Programs in Go read the clock without any library that could be put before it.
+    fn step_clocks(&self, _by: Duration) -> Result<bool, lab::Error> {
+        Ok(false)
+    }
+}
+
+/// The cluster that cases share. Started when the first of them wants it, stopped by `main`: a static would never be dropped.
+#[derive(Default)]
+pub(crate) struct SharedEtcd(Mutex<Option<Etcd>>);
+
+impl SharedEtcd {
+    pub(crate) fn place(&self) -> Result<Place, lab::Error> {
+        // held while it starts: the others wait for the same one
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*shared {
+            Some(running) => Ok(Place::etcd(running)),
+            None => Ok(Place::etcd(shared.insert(Etcd::start()?))),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -83,11 +124,22 @@ impl Place {
         Ok(Place::Advisory { url: url.as_str().to_owned(), own: Some(own) })
     }
 
+    /// A part of a cluster that others use as well.
+    pub(crate) fn etcd(shared: &Etcd) -> Place {
+        Place::Etcd { endpoints: shared.endpoints(), prefix: format!("{}/", Uuid::new_v4()), own: None }
+    }
+
+    /// A cluster of its own.
+    pub(crate) fn own_etcd(cluster: Etcd) -> Place {
+        Place::Etcd { endpoints: cluster.endpoints(), prefix: EtcdOptions::PREFIX.to_owned(), own: Some(Mutex::new(cluster)) }
+    }
+
     /// To break it, where there is a server and it is this case's own.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
         match self {
             Place::Sqlite { .. } => None,
             Place::Postgres { own, .. } | Place::Advisory { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+            Place::Etcd { own, .. } => own.as_ref().map(|own| own as &dyn Server),
         }
     }
 
@@ -102,12 +154,17 @@ impl Place {
             Place::Sqlite { ledger, .. } => ledger.display().to_string(),
             Place::Postgres { url, .. } => url.clone(),
             Place::Advisory { url, .. } => format!("advisory {url}"),
+            Place::Etcd { endpoints, prefix, .. } => format!("etcd {} {prefix}", endpoints.join(",")),
         }
     }
 
     pub(crate) fn from_words(words: &str) -> Place {
         if let Some(url) = words.strip_prefix("advisory ") {
             return Place::Advisory { url: url.to_owned(), own: None };
+        }
+        if let Some((endpoints, prefix)) = words.strip_prefix("etcd ").and_then(|words| words.split_once(' ')) {
+            let endpoints = endpoints.split(',').map(str::to_owned).collect();
+            return Place::Etcd { endpoints, prefix: prefix.to_owned(), own: None };
         }
         match words.starts_with("postgres") {
             true => Place::Postgres { url: words.to_owned(), own: None },
@@ -121,6 +178,10 @@ impl Place {
             Place::Postgres { url, .. } => Box::new(PostgresConnector::new(url).expect("a URL")),
             // a grant with a longer TTL makes its session last longer
             Place::Advisory { url, .. } => Box::new(PostgresAdvisoryConnector::new(url, super::SHORT).expect("a URL")),
+            Place::Etcd { endpoints, prefix, .. } => {
+                let options = EtcdOptions { prefix: prefix.clone(), ..EtcdOptions::new(endpoints.clone()) };
+                Box::new(EtcdConnector::new(options).expect("options that fit"))
+            }
         }
     }
 
@@ -139,6 +200,7 @@ impl Place {
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
+            Place::Etcd { .. } => panic!("no database, no pool"),
         }
     }
 

@@ -28,6 +28,11 @@ impl Config {
         if let Err(error) = self.keeper_settings().validate() {
             wrong.push(format!("lease.ttl_ms, lease.margin_ms: {error}"));
         }
+        let shortest = self.capabilities().shortest_ttl;
+        if self.worker.guard == Guard::Lease && self.ttl() < shortest {
+            let (name, shortest) = (self.capabilities().name, shortest.as_millis());
+            wrong.push(format!("lease.ttl_ms is {} and must be at least {shortest} for {name}", self.lease.ttl_ms));
+        }
         let worker = &self.worker;
         for (key, value, least) in [
             ("database.connections", i64::from(self.database.connections), 2),
@@ -65,6 +70,7 @@ impl Config {
         if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| self.database.url.starts_with(scheme)) {
             wrong.push("database.url must begin with sqlite: or postgres://".to_owned());
         }
+        wrong.extend(self.lease.wrong(&self.database.url));
         if worker.guard == Guard::AdvisoryXact && self.database.url.starts_with("sqlite:") {
             wrong.push(ledger::NO_ADVISORY_LOCKS.to_owned());
         }

@@ -2,15 +2,19 @@
 
 mod broken_input;
 mod corrections;
+mod etcd;
 mod fairness;
 mod formats;
 mod kills;
+mod locks;
 mod operators;
 mod outages;
 mod profile_command;
 mod real_files;
+mod redis;
 mod roles;
 mod serve;
+mod sources;
 mod start;
 mod steps;
 mod unleased;
@@ -23,6 +27,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     suite = broken_input::add(suite);
     suite = corrections::add(suite);
+    suite = etcd::add(suite);
     suite = fairness::add(suite);
     suite = formats::add(suite);
     suite = kills::add(suite);
@@ -30,8 +35,10 @@ fn main() -> ExitCode {
     suite = outages::add(suite);
     suite = profile_command::add(suite);
     suite = real_files::add(suite);
+    suite = redis::add(suite);
     suite = roles::add(suite);
     suite = serve::add(suite);
+    suite = sources::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
     suite = unleased::add(suite);
