@@ -59,7 +59,12 @@ pub fn matrix(services: &[Capabilities]) -> String {
 }
 
 /// Every lock service of this crate, in the order of the table.
-pub const ALL: &[Capabilities] = &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES, crate::etcd::CAPABILITIES];
+pub const ALL: &[Capabilities] = &[
+    crate::sqlite::CAPABILITIES,
+    crate::postgres::CAPABILITIES,
+    crate::postgres_advisory::CAPABILITIES,
+    crate::etcd::CAPABILITIES,
+];
 
 /// The one of that name.
 ///

@@ -45,6 +45,7 @@ mod gate;
 mod handle;
 pub mod keeper;
 pub mod postgres;
+pub mod postgres_advisory;
 mod settings;
 pub mod sqlite;
 
@@ -57,5 +58,6 @@ pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
+pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

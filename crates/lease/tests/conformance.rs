@@ -10,7 +10,7 @@ use lab::trials::Suite;
 use std::process::ExitCode;
 use std::sync::Arc;
 use suite::place::{Place, SharedEtcd};
-use suite::{CASES, DATABASE_CASES, capabilities, child, only_etcd, only_postgres, only_sqlite};
+use suite::{CASES, DATABASE_CASES, capabilities, child, only_advisory, only_etcd, only_postgres, only_sqlite};
 
 fn main() -> ExitCode {
     // some cases start this binary again, as the process that is frozen or has a wrong clock
@@ -23,16 +23,22 @@ fn main() -> ExitCode {
         trials = trials.plain(&format!("etcd: {name}"), move || shared.place().map(|place| case(&place)));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in DATABASE_CASES {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in capabilities::CASES {
         trials = trials.plain(&format!("etcd: {name}"), || Etcd::start_three().map(|own| case(&Place::own_etcd(own))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.plain(&format!("postgres: {name}"), || {
             case(&Place::own_postgres()?);
+            Ok::<_, lab::Error>(())
+        });
+        trials = trials.plain(&format!("postgres-advisory: {name}"), || {
+            case(&Place::own_advisory()?);
             Ok::<_, lab::Error>(())
         });
     }
@@ -42,6 +48,12 @@ fn main() -> ExitCode {
     }
     for (name, case) in only_postgres::CASES {
         trials = trials.with_postgres(&format!("postgres only: {name}"), |url| case(&Place::postgres(url)));
+    }
+    for (name, case) in only_advisory::CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(&Place::advisory(url)));
+    }
+    for (name, case) in only_advisory::POOLER_CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(url));
     }
     for (name, case) in only_etcd::CASES {
         trials = trials.plain(&format!("etcd only: {name}"), || case());

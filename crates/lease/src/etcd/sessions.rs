@@ -169,9 +169,9 @@ mod tests {
         sessions.keep(&ask(1), kept(1, Standing::Holds));
         sessions.keep(&ask(2), kept(1, Standing::Waits));
         drop(sessions.doubt(1));
-        assert_eq!(sessions.idle(), []);
+        assert_eq!(sessions.idle(), [0_i64; 0]);
         sessions.forget(&ask(1));
-        assert_eq!(sessions.idle(), []);
+        assert_eq!(sessions.idle(), [0_i64; 0]);
         sessions.forget(&ask(2));
         assert_eq!(sessions.idle(), [1]);
     }
@@ -185,6 +185,6 @@ mod tests {
         sessions.ended(1);
         assert!(sessions.kept(&ask(1)).is_none());
         assert_eq!(sessions.kept(&ask(2)).map(|kept| kept.standing), Some(Standing::Gone));
-        assert_eq!(sessions.all(), []);
+        assert_eq!(sessions.all(), [0_i64; 0]);
     }
 }
