@@ -15,7 +15,7 @@ mod recovery;
 mod releases;
 mod unclaimed;
 mod waiting;
-mod weather;
+pub(crate) mod weather;
 
 use domain::ids::{HolderId, LedgerId};
 use lease::{Acquire, Ask, Backend, Keeper, KeeperSettings, Lease, LeaseName, Nonce};
