@@ -7,7 +7,7 @@ CREATE TABLE ledger_meta (
     only_row    boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     ledger_id   uuid        NOT NULL,
     partitions  integer     NOT NULL CHECK (partitions > 0),
-    guard       text        NOT NULL CHECK (guard IN ('lease', 'row-lock')),
+    guard       text        NOT NULL CHECK (guard IN ('lease', 'row-lock', 'advisory-xact')),
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 

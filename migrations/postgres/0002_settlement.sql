@@ -79,7 +79,7 @@ CREATE TABLE settlement_batch (
 -- A corrected batch is a new revision; only one of them may hold the item identities.
 CREATE UNIQUE INDEX settlement_batch_one_live ON settlement_batch (source, external_batch_id)
     WHERE state NOT IN ('cancelled', 'reversed');
--- What a claim looks for. Settled rows leave the index, so it stays as small as the work that is left.
+-- What a claim looks for, and a charge under the advisory-xact guard. Settled rows leave the index, so it stays as small as the work that is left.
 CREATE INDEX settlement_batch_due ON settlement_batch (unit, attempts, id) WHERE state IN ('pending', 'settling');
 -- The same for the row-lock guard, which knows no units.
 CREATE INDEX settlement_batch_pending ON settlement_batch (attempts, id) WHERE state = 'pending';

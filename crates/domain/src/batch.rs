@@ -75,7 +75,7 @@ pub fn next(state: BatchState, event: BatchEvent) -> Result<BatchState, IllegalT
         (S::Received, E::Validate) => S::Pending,
         (S::Received, E::Break) => S::Broken,
         (S::Pending | S::Settling, E::Claim) => S::Settling,
-        // Pending settles without a claim only under the row-lock guard, where the row lock is the claim.
+        // Pending settles without a claim only under the guards without a lease, where a lock of the database is the claim.
         (S::Pending | S::Settling, E::Settle) => S::Settled,
         (S::Settling, E::Release) => S::Pending,
         (S::Pending | S::Settling, E::GiveUp) => S::Quarantined,

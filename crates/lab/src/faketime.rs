@@ -1,8 +1,7 @@
-//! A child whose clock is wrong, by way of libfaketime.
+//! A child whose clock is wrong, or is set while it runs, by way of libfaketime.
 
 use std::{
     fs,
-    io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -62,17 +61,25 @@ impl SteppedClock {
         Ok(clock)
     }
 
-    /// Makes it the clock of a command.
+    /// Makes it the clock of a command, or of several, which then share it.
+    ///
+    /// libc comes second in the list although it is loaded anyway: its `malloc` is then found before that of an allocator the
+    /// program brings, whose start reads the clock, which allocates, and never comes back (Redis with jemalloc).
     pub fn give(&self, command: &mut Command) -> Result<(), Error> {
-        preload(command)?.env("FAKETIME_TIMESTAMP_FILE", self.file.path()).env("FAKETIME_NO_CACHE", "1").env_remove("FAKETIME");
+        let preloaded = format!("{} libc.so.6", library()?.display());
+        preload(command)?.env("LD_PRELOAD", preloaded).env("FAKETIME_TIMESTAMP_FILE", self.file.path());
+        command.env("FAKETIME_NO_CACHE", "1").env_remove("FAKETIME");
         Ok(())
     }
 
     /// From now on it is so far ahead of the machine's.
     pub fn forward(&self, by: Duration) -> Result<(), Error> {
-        let offset = format!("+{}s\n", by.as_secs());
-        let mut file = fs::File::create(self.file.path()).map_err(Error::io("opening a clock's file"))?;
-        file.write_all(offset.as_bytes()).map_err(Error::io("setting a clock forward"))
+        self.set(&format!("+{}s", by.as_secs()))
+    }
+
+    /// From now on it is off by so much, for instance `"-60s"`, see faketime(1).
+    pub fn set(&self, offset: &str) -> Result<(), Error> {
+        fs::write(self.file.path(), format!("{offset}\n")).map_err(Error::io("setting a clock"))
     }
 }
 

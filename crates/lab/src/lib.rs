@@ -7,9 +7,10 @@
 //!   are required. Start reading here.
 //! - [`postgres`]: one private PostgreSQL, and databases in it.
 //! - [`etcd`]: one private etcd, of one member or three.
+//! - [`redis`]: a private Redis, several, or a primary with its replica and a sentinel.
 //! - [`process`]: any child process, to freeze, wake, kill, and to measure.
 //! - [`proxy`]: a network that delays, falls silent, and breaks connections.
-//! - [`faketime`]: a child whose clock is wrong.
+//! - [`faketime`]: a child whose clock is wrong, or is set while it runs.
 //! - [`ports`]: a free loopback port; [`programs`]: where a server's program is.
 //!
 //! Servers are looked for on the machine first, then under [`servers_dir`], which
@@ -23,6 +24,7 @@ pub mod postgres;
 pub mod process;
 pub mod programs;
 pub mod proxy;
+pub mod redis;
 pub mod trials;
 mod user;
 

@@ -45,6 +45,7 @@ mod gate;
 mod handle;
 pub mod keeper;
 pub mod postgres;
+mod settings;
 pub mod sqlite;
 
 pub use capability::Capabilities;
@@ -54,6 +55,7 @@ pub use deadline::LostWhy;
 pub use error::LeaseError;
 pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
-pub use keeper::{Keeper, KeeperSettings, RENEWALS, TIME_LEFT};
+pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
+pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

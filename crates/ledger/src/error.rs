@@ -1,7 +1,8 @@
-//! What can go wrong with a ledger, by what the caller can do about it. Needs `domain::batch`, `domain::ids`.
+//! What can go wrong with a ledger, by what the caller can do about it. Needs `domain::batch`, `domain::ids`, `domain::unit`.
 
 use domain::batch::{BatchEvent, BatchState, IllegalTransition};
 use domain::ids::BatchId;
+use domain::unit::Unit;
 use thiserror::Error;
 
 /// An error of the ledger. Its text says what was wrong and what to do.
@@ -24,6 +25,9 @@ pub enum LedgerError {
     /// same keys.
     #[error("the database rolled the transaction back ({0}); it can be repeated")]
     Contended(#[source] sqlx::Error),
+    /// Another transaction has the advisory lock of this unit. Nothing was written; safe to repeat.
+    #[error("another transaction is at work in unit {0}; it can be repeated")]
+    Busy(Unit),
     /// A statement ran into its time limit and was rolled back.
     #[error("a statement took longer than it may ({0}); raise worker.settle_timeout_ms or settle fewer items at once")]
     TimedOut(#[source] sqlx::Error),
@@ -115,7 +119,7 @@ impl LedgerError {
     /// Whether the same call may succeed when it is simply made again.
     #[must_use]
     pub const fn is_contention(&self) -> bool {
-        matches!(self, LedgerError::Contended(_))
+        matches!(self, LedgerError::Contended(_) | LedgerError::Busy(_))
     }
 
     /// Whether it is about reaching the database, not about what was asked of it.

@@ -56,6 +56,8 @@ pub enum Guard {
     Lease,
     /// The row lock of the database itself: the shortest path for data in one database.
     RowLock,
+    /// The same, one transaction at a time in a unit, by an advisory lock that ends with it. PostgreSQL only.
+    AdvisoryXact,
 }
 
 impl Guard {
@@ -65,15 +67,20 @@ impl Guard {
         match self {
             Guard::Lease => "lease",
             Guard::RowLock => "row-lock",
+            Guard::AdvisoryXact => "advisory-xact",
         }
     }
 
     /// Reads the word back.
     #[must_use]
     pub fn parse(word: &str) -> Option<Guard> {
-        [Guard::Lease, Guard::RowLock].into_iter().find(|g| g.as_str() == word)
+        [Guard::Lease, Guard::RowLock, Guard::AdvisoryXact].into_iter().find(|g| g.as_str() == word)
     }
 }
+
+/// Said to whoever wants them of SQLite.
+pub const NO_ADVISORY_LOCKS: &str =
+    "worker.guard advisory-xact needs PostgreSQL: SQLite has no advisory locks; take lease or row-lock there";
 
 /// What this ledger is. Differs from the configuration → [`LedgerError::Differs`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +119,7 @@ impl OpenOptions {
 /// Opens the ledger, creating or migrating it if asked to. Any number of processes may do so at once.
 ///
 /// # Errors
-/// [`LedgerError::Config`] for a URL of no known engine; [`LedgerError::Schema`] where the schema is missing, older or newer;
+/// [`LedgerError::Config`] for a URL of no known engine, or a guard that the engine does not have; [`LedgerError::Schema`] where the schema is missing, older or newer;
 /// [`LedgerError::Differs`] where partitions or guard are not the ledger's; [`LedgerError::Unavailable`].
 pub async fn open(options: &OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
     let ledger = connect(options).await?;
@@ -246,7 +253,8 @@ pub trait Settlements: Send + Sync {
     /// returns what the same stamp already claimed and charges nothing.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, LedgerError>;
 
-    /// Charges due batches of any unit for the row-lock guard; nobody else is given them until `retry_after` has passed.
+    /// Charges due batches for the guards without a lease; nobody else is given them until `retry_after` has passed. Nothing: others have
+    /// all of it, or the unit.
     async fn charge(&self, request: &Charge) -> Result<Claimed, LedgerError>;
 
     /// Settles the batches in one transaction and says for each what became of it, in order of id. Refused writes are kept.
@@ -261,7 +269,7 @@ pub trait Settlements: Send + Sync {
     /// batch's fault).
     async fn release(&self, unit: Unit, stamp: Stamp, batches: &[BatchId], uncharge: bool) -> Result<u64, LedgerError>;
 
-    /// Takes the attempt back of batches that this holder charged under the row-lock guard and could not settle for no fault of
+    /// Takes the attempt back of batches that this holder charged without a lease and could not settle for no fault of
     /// theirs; how many were still its own.
     async fn uncharge(&self, holder: HolderId, batches: &[BatchId]) -> Result<u64, LedgerError>;
 }

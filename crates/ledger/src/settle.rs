@@ -34,11 +34,13 @@ pub struct ClaimRequest {
     pub limits: TxLimits,
 }
 
-/// Asks for due batches under the row-lock guard.
+/// Asks for due batches under the guards that have no lease.
 #[derive(Debug, Clone)]
 pub struct Charge {
     /// Who asks.
     pub holder: HolderId,
+    /// Of which unit, under its lock (advisory-xact); of any (row-lock).
+    pub unit: Option<Unit>,
     /// The run that the work is for.
     pub run: RunId,
     /// Only batches that are due.
@@ -126,15 +128,24 @@ pub enum Authority {
         /// Who asks.
         holder: HolderId,
     },
+    /// The row lock, and above it the advisory lock of the unit, which the transaction takes first.
+    AdvisoryXact {
+        /// Who asks.
+        holder: HolderId,
+        /// The unit that all the batches are of; another's are not settled.
+        unit: Unit,
+    },
 }
 
 impl Authority {
-    /// What the settled rows are marked with. Under a row lock there is no fence, only the holder.
+    /// What the settled rows are marked with. Without a lease there is no fence, only the holder.
     #[must_use]
     pub const fn stamp(self) -> Stamp {
         match self {
             Authority::Lease { stamp, .. } => stamp,
-            Authority::RowLock { holder } => Stamp { fence: Fence { generation: 0, token: 0 }, holder },
+            Authority::RowLock { holder } | Authority::AdvisoryXact { holder, .. } => {
+                Stamp { fence: Fence { generation: 0, token: 0 }, holder }
+            }
         }
     }
 }
@@ -196,7 +207,7 @@ pub(crate) fn fitting(batches: &[ClaimedBatch], items: i64) -> usize {
 /// What a locking read shows.
 #[derive(Debug)]
 pub(crate) struct ReadBack {
-    /// The stamp registered for the unit; under a row lock there is none.
+    /// The stamp registered for the unit; without a lease there is none.
     pub(crate) stored: Option<Stamp>,
     /// The batches, in order of id.
     pub(crate) batches: Vec<BatchSeen>,
@@ -280,7 +291,7 @@ async fn record_refused(
     if rejections.is_empty() { Ok(()) } else { engine.record_rejections(&rejections).await }
 }
 
-/// Classifies a batch that a settle transaction did not return. `stored` is the unit's registered stamp; under a row lock
+/// Classifies a batch that a settle transaction did not return. `stored` is the unit's registered stamp; without a lease
 /// there is none and nothing can be superseded.
 pub fn outcome_of(authority: Authority, seen: BatchSeen, stored: Option<Stamp>) -> SettleOutcome {
     let mine = authority.stamp();

@@ -4,6 +4,9 @@
 //! to the defaults here.
 
 mod check;
+mod locks;
+mod remarks;
+mod secret;
 mod url;
 
 use anyhow::Context;
@@ -16,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use check::ConfigError;
-pub(crate) use url::PostgresUrl;
+pub(crate) use locks::{Backend, Lease, Tls};
+pub(crate) use url::SecretUrl;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -48,15 +52,6 @@ pub(crate) struct Database {
     pub(crate) migrate: bool,
 }
 
-/// Leases of units.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Lease {
-    pub(crate) ttl_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) margin_ms: Option<u64>,
-}
-
 /// How batches are worked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -79,6 +74,7 @@ pub(crate) struct Worker {
 pub(crate) enum Guard {
     Lease,
     RowLock,
+    AdvisoryXact,
 }
 
 /// Runs.
@@ -121,12 +117,6 @@ pub(crate) enum LogFormat {
 impl Default for Database {
     fn default() -> Self {
         Database { url: "sqlite:settled.db".to_owned(), connections: 4, migrate: true }
-    }
-}
-
-impl Default for Lease {
-    fn default() -> Self {
-        Lease { ttl_ms: 30_000, margin_ms: None }
     }
 }
 
@@ -181,9 +171,20 @@ impl Config {
         let mut config = read().map_err(|error| ConfigError(without_excerpt(&error.to_string()))).with_context(|| {
             format!("the configuration{} cannot be read", file.map(|file| format!(" {}", file.display())).unwrap_or_default())
         })?;
+        config.take_raw_secrets();
         config.folder = file.and_then(Path::parent).map(Path::to_owned).unwrap_or_default();
         config.check()?;
         Ok(config)
+    }
+
+    /// The environment's words become numbers where they look like some, and a password of digits would lose its zeros.
+    fn take_raw_secrets(&mut self) {
+        if let Ok(password) = std::env::var("SETTLED__LEASE__ETCD__PASSWORD") {
+            self.lease.etcd.password = password.into();
+        }
+        if let Ok(user) = std::env::var("SETTLED__LEASE__ETCD__USER") {
+            self.lease.etcd.user = user;
+        }
     }
 
     /// The schedules, checked, with their holidays read. In order of name.

@@ -75,9 +75,11 @@ fn worker_code(error: &WorkerError) -> u8 {
 
 fn ledger_code(error: &LedgerError) -> u8 {
     match error {
-        LedgerError::Unavailable(_) | LedgerError::Unreachable { .. } | LedgerError::Contended(_) | LedgerError::TimedOut(_) => {
-            UNAVAILABLE
-        }
+        LedgerError::Unavailable(_)
+        | LedgerError::Unreachable { .. }
+        | LedgerError::Contended(_)
+        | LedgerError::Busy(_)
+        | LedgerError::TimedOut(_) => UNAVAILABLE,
         LedgerError::Schema(_)
         | LedgerError::Config(_)
         | LedgerError::Differs { .. }

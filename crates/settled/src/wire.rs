@@ -1,15 +1,19 @@
 //! Configuration → objects: the one place that knows which engine and which lock service are behind the contracts.
 
-use crate::config::{Config, ConfigError, Guard};
+mod locks;
+
+use crate::config::{Config, Guard};
 use domain::ids::HolderId;
 use domain::step::Probe;
-use lease::{Connector, Keeper, PostgresConnector, SqliteConnector};
+use lease::Keeper;
 use ledger::settle::TxLimits;
 use ledger::{Ledger, OpenOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 use worker::{Worker, WorkerSettings};
+
+pub(crate) use locks::connector;
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -27,6 +31,7 @@ pub(crate) fn guard(config: &Config) -> ledger::Guard {
     match config.worker.guard {
         Guard::Lease => ledger::Guard::Lease,
         Guard::RowLock => ledger::Guard::RowLock,
+        Guard::AdvisoryXact => ledger::Guard::AdvisoryXact,
     }
 }
 
@@ -41,22 +46,24 @@ pub(crate) async fn existing(config: &Config) -> anyhow::Result<Arc<dyn Ledger>>
     Ok(ledger::connect(&options).await?)
 }
 
-/// A connector to the lock service.
-pub(crate) fn connector(config: &Config) -> anyhow::Result<Box<dyn Connector>> {
-    let url = &config.database.url;
-    match url.split_once(':').map(|(scheme, _)| scheme) {
-        Some("postgres" | "postgresql") => Ok(Box::new(PostgresConnector::new(url)?)),
-        Some("sqlite") => Ok(Box::new(SqliteConnector::new(&ledger::sqlite::file_of(url)?))),
-        _ => Err(ConfigError("database.url must begin with sqlite: or postgres:".to_owned()).into()),
+/// Who makes the tokens under this configuration, by the name that the ledger keeps. Asks the lock service where it is the one.
+pub(crate) async fn source(config: &Config) -> anyhow::Result<String> {
+    if config.worker.guard != Guard::Lease || !config.capabilities().makes_tokens {
+        return Ok(worker::grant::LEDGER_SOURCE.to_owned());
     }
+    let source = locks::connector(config)?.connect().await?.token_source();
+    Ok(worker::grant::source_name(&source).to_owned())
 }
 
 /// A worker of this process.
 pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Probe>) -> anyhow::Result<Worker> {
+    for remark in config.remarks() {
+        tracing::warn!("{remark}");
+    }
     let holder = HolderId(Uuid::new_v4());
     let keeper = match config.worker.guard {
         Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
-        Guard::RowLock => None,
+        Guard::RowLock | Guard::AdvisoryXact => None,
     };
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }

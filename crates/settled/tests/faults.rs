@@ -10,13 +10,32 @@ use repository::{files, words};
 
 const FAULTS: &[(&str, &str)] = &[
     // leases and fencing
+    ("L1", "a waiter whose place was lost is told at once, and never has the lock"),
+    ("L2", "a holder that is cut off stops at its local deadline; the ledger refuses what still gets through"),
+    ("L3", "a stream that falls silent or ends is no answer; renewal goes on on a new one"),
+    ("L4", "a lease survives a lock service that is killed and back in time; client and stream are rebuilt"),
+    ("L5", "a keepalive of a lease that is not there is a loss, definitely"),
+    ("L6", "ownership is proven by a transaction, never by a keepalive"),
+    ("L7", "tokens that went back stop the worker, and the error names the command"),
+    ("L8", "one lease per instance at a service that allows it; renewals are jittered"),
+    ("L9", "a renewal that hangs is given up below what remains of its lease"),
+    ("L10", "a failed renewal is repeated until the deadline, and lost then"),
+    ("L11", "a cancelled acquire leaves nothing behind, at any await"),
+    ("L12", "a renewal in flight revives no released lock"),
+    ("L13", "a failover before replication gives two holders, of whom one settles"),
+    ("L14", "a half-open connection is given up in time"),
+    ("L15", "a demoted primary is dropped, and the primary asked for anew"),
+    ("L16", "a server's clock that steps forward may give two holders, of whom one settles"),
+    ("L17", "no lock is without an expiry"),
     ("L18", "a release after expiry says NotHeld; the handle is spent, the next acquire works"),
     ("L19", "expiry is by the database's clock, in a short transaction of its own; wrong clocks of workers agree"),
+    ("L20", "a lock is not leaked by a client's timeout, nor believed in after its connection was ended"),
     ("L21", "tokens survive the release and the expiry of a lease"),
     ("L22", "deadlines count while the machine is suspended: CLOCK_BOOTTIME, no Instant"),
     ("L23", "one that lost stops at the first refusal, reports it, and goes back to acquiring"),
     ("L24", "progress within two TTLs after the lock service is back"),
     ("L25", "an identity per process start, never a host's or a worker's name"),
+    ("L26", "a renewal compares before it extends"),
     ("L27", "a late renewal revives nothing"),
     ("L28", "the token is minted after the lease is held, and ownership proven after that"),
     ("L29", "one of two tasks of a process gets the lease"),
@@ -102,7 +121,7 @@ fn sayings(text: &str) -> Vec<&str> {
             doc.clear();
         }
     }
-    for add in [".plain(", ".with_postgres(", "on_both("] {
+    for add in [".plain(", ".with_postgres(", "on_both(", "on_every_lock("] {
         said.extend(text.split(add).skip(1).filter_map(title));
     }
     for cases in text.split("CASES: &[Case] = &[\n").skip(1) {

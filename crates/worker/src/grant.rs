@@ -12,6 +12,7 @@ use domain::unit::Unit;
 use lease::{Keeper, Lease, LeaseName, Proof, TokenSource};
 use ledger::{Operation, Rejection};
 use metrics::counter;
+use std::time::Duration;
 use tracing::{info, warn};
 
 /// The source of every token that the ledger mints, whichever lock service grants the leases.
@@ -57,10 +58,26 @@ impl Worker {
     /// # Errors
     /// Outages of ledger or lock service; a source that is not the newest, or whose tokens went back.
     pub async fn take(&self, keeper: &Keeper, unit: Unit) -> Result<Take, WorkerError> {
+        self.take_within(keeper, unit, Duration::ZERO).await
+    }
+
+    /// The same, waiting for it at most `limit`, in line where the lock service keeps one, and no longer than until a drain is asked.
+    ///
+    /// # Errors
+    /// As [`Worker::take`].
+    pub async fn take_within(&self, keeper: &Keeper, unit: Unit, limit: Duration) -> Result<Take, WorkerError> {
         let source = keeper.source().await?;
         let generation = self.ledger.generation(source_name(&source)).await?;
         let name = LeaseName::unit(self.ledger.meta().ledger_id, unit.0);
-        let Some(lease) = keeper.try_acquire(&name).await? else { return Ok(Take::Busy) };
+        let lease = match limit.is_zero() {
+            true => keeper.try_acquire(&name).await?,
+            // dropped, it leaves the line
+            false => tokio::select! {
+                lease = keeper.acquire(&name, limit) => lease?,
+                () = self.drain.asked() => None,
+            },
+        };
+        let Some(lease) = lease else { return Ok(Take::Busy) };
         if *lease.source() != source {
             warn!(lease.name = %name, was = source_name(&source), is = source_name(lease.source()), "the lock service is another one now; starting over");
             let _ = lease.release().await;

@@ -132,6 +132,9 @@ pub enum JobOutcome {
     Drained,
 }
 
+/// How long to wait for another's turn to end before asking the ledger again whether the job is done.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 impl Worker {
     /// Does `job` for the run of `planned`, or waits until somebody else has, until `wait` is over, or until a drain is asked.
     ///
@@ -150,7 +153,8 @@ impl Worker {
         let until = wait.map(|wait| Instant::now() + wait);
         let (mut outage, mut run) = (None, None);
         while !self.drain.is_asked() {
-            match self.try_job(keeper, job, planned, &mut run).await {
+            let patience = until.map_or(PATIENCE, |until| PATIENCE.min(until.saturating_duration_since(Instant::now())));
+            match self.try_job(keeper, job, planned, &mut run, patience).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if until.is_some_and(|until| Instant::now() >= until) => {
                     return Err(WorkerError::JobWaitEnded(job.name().to_owned()));
@@ -173,6 +177,7 @@ impl Worker {
         job: &dyn NightlyJob,
         planned: &PlannedRun,
         opened: &mut Option<RunId>,
+        patience: Duration,
     ) -> Result<Option<JobOutcome>, WorkerError> {
         let run = match *opened {
             Some(run) => run,
@@ -183,7 +188,7 @@ impl Worker {
         }
         self.probe.at(Step::RunPlanned);
         let unit = self.ledger.job_unit(job.name()).await?;
-        let grant = match self.take(keeper, unit).await? {
+        let grant = match self.take_within(keeper, unit, patience).await? {
             Take::Granted(grant) => grant,
             Take::Busy | Take::Lost | Take::Fenced => return Ok(None),
         };

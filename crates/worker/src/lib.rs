@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub struct Worker {
     /// The resource that decides.
     pub ledger: Arc<dyn Ledger>,
-    /// Keeps our leases; `None` under the row-lock guard, which has nothing to keep.
+    /// Keeps our leases; `None` under the guards without leases, which have nothing to keep.
     pub keeper: Option<Keeper>,
     /// Who we are: the same that the keeper was started with.
     pub holder: HolderId,

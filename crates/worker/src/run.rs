@@ -106,7 +106,7 @@ impl Worker {
         units.shuffle(&mut rand::rng());
         match &self.keeper {
             Some(keeper) => self.work_one_of(keeper, &units, shift).await,
-            None => self.work_rows(shift).await,
+            None => self.work_rows(&units, shift).await,
         }
     }
 

@@ -6,11 +6,11 @@
 mod outgoing;
 
 use super::session::Session;
-use super::{Command, Commands, KeeperSettings, RENEWALS, TIME_LEFT, Try};
+use super::{Command, Commands, RENEWALS, TIME_LEFT, Try};
 use crate::clock::{BootInstant, Clock};
 use crate::deadline::{Deadline, LostWhy};
 use crate::handle::{Grant, Lease, Proof};
-use crate::{Acquire, Ask, Backend, LeaseError, LeaseName, Line, Renew};
+use crate::{Acquire, Ask, Backend, KeeperSettings, LeaseError, LeaseName, Line, Renew};
 use domain::ids::HolderId;
 use metrics::{counter, histogram};
 use outgoing::Outgoing;

@@ -4,11 +4,12 @@
 //! sees the charge. Never-charged batches are claimed many at a time; a charged one always comes alone, so that it takes no
 //! neighbour along.
 
-use super::{PostgresLedger, set_limits, stamp};
+use super::{PostgresLedger, advisory, set_limits, stamp};
+use crate::schedule::Due;
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, HAND_BACK, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
-use domain::ids::{BatchId, HolderId, RunId};
+use domain::ids::{BatchId, HolderId, LedgerId, RunId};
 use domain::unit::Unit;
 use sqlx::{PgConnection, Row};
 
@@ -40,10 +41,10 @@ const RELEASE: &str = "UPDATE settlement_batch b SET state = 'pending', attempts
         ORDER BY id FOR UPDATE) s
     WHERE b.id = s.id AND b.fence_generation = $2 AND b.fence_token = $3 AND b.holder = $4";
 
-/// There is no fence under a row lock, so the guard itself is looked at: `config adopt` waits for us, or we see what it did.
+/// There is no fence under a row lock or an advisory one, so the guard itself is looked at: `config adopt` waits for us, or we see what it did.
 const LOCK_CUT: &str = "SELECT partitions, guard FROM ledger_meta FOR SHARE";
 
-// Under the row-lock guard the state stays `pending`: the row lock is the claim, and `retry_at` keeps others from charging the
+// Under the row-lock guard, and the advisory-xact one, the state stays `pending`: the row lock is the claim, and `retry_at` keeps others from charging the
 // batch again while it may still be worked.
 const ROW_GIVE_UP: &str = "UPDATE settlement_batch SET state = 'quarantined' WHERE id IN (SELECT id FROM settlement_batch
     WHERE state = 'pending' AND business_date <= $1 AND ($3::text[] IS NULL OR source = ANY($3)) AND attempts >= $2
@@ -83,7 +84,7 @@ impl PostgresLedger {
             return Ok(Claim::Work(Claimed { batches: own, quarantined: Vec::new() }));
         }
         let quarantined = give_up(&mut tx, request).await?;
-        let mut batches = fresh(&mut tx, request).await?;
+        let mut batches = fresh(&mut tx, request.unit, &request.due, request.most).await?;
         if batches.is_empty() {
             batches = charged(&mut tx, request).await?;
         }
@@ -101,24 +102,13 @@ impl PostgresLedger {
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, request.limits, request.limits.total).await?;
         self.check_still(&sqlx::query(LOCK_CUT).fetch_one(&mut *tx).await?)?;
-        let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)
-            .bind(request.due.upto)
-            .bind(request.max_attempts)
-            .bind(request.due.sources.names())
-            .fetch_all(&mut *tx)
-            .await?;
-        let fresh = sqlx::query(ROW_FRESH)
-            .bind(request.due.upto)
-            .bind(i64::from(request.most))
-            .bind(request.due.sources.names())
-            .fetch_all(&mut *tx)
-            .await?;
-        let rows = if fresh.is_empty() {
-            sqlx::query(ROW_CHARGED).bind(request.due.upto).bind(request.due.sources.names()).fetch_all(&mut *tx).await?
-        } else {
-            fresh
+        let (quarantined, mut batches) = match request.unit {
+            Some(unit) => match of_unit(&mut tx, request, unit, self.meta.ledger_id).await {
+                Err(LedgerError::Busy(_)) => return Ok(Claimed::default()),
+                chosen => chosen?,
+            },
+            None => of_any_unit(&mut tx, request).await?,
         };
-        let mut batches = claimed(&rows)?;
         batches.truncate(fitting(&batches, request.most_items));
         let ids: Vec<i64> = batches.iter().map(|batch| batch.id.0).collect();
         let retry_ms = i64::try_from(request.retry_after.as_millis()).unwrap_or(i64::MAX);
@@ -126,7 +116,7 @@ impl PostgresLedger {
         marked.execute(&mut *tx).await?;
         tx.commit().await?;
         batches.iter_mut().for_each(|batch| batch.attempts += 1);
-        Ok(Claimed { batches, quarantined: quarantined.into_iter().map(BatchId).collect() })
+        Ok(Claimed { batches, quarantined })
     }
 
     pub(super) async fn release_in_one(
@@ -164,6 +154,35 @@ impl PostgresLedger {
     }
 }
 
+/// What is given up, and what is due: of any unit.
+async fn of_any_unit(tx: &mut PgConnection, request: &Charge) -> Result<(Vec<BatchId>, Vec<ClaimedBatch>), LedgerError> {
+    let (upto, sources) = (request.due.upto, request.due.sources.names());
+    let give_up = sqlx::query_scalar(ROW_GIVE_UP).bind(upto).bind(request.max_attempts).bind(sources);
+    let quarantined: Vec<i64> = give_up.fetch_all(&mut *tx).await?;
+    let fresh = sqlx::query(ROW_FRESH).bind(upto).bind(i64::from(request.most)).bind(sources);
+    let mut batches = claimed(&fresh.fetch_all(&mut *tx).await?)?;
+    if batches.is_empty() {
+        batches = claimed(&sqlx::query(ROW_CHARGED).bind(upto).bind(sources).fetch_all(tx).await?)?;
+    }
+    Ok((quarantined.into_iter().map(BatchId).collect(), batches))
+}
+
+/// The same of one unit, under its lock.
+async fn of_unit(
+    tx: &mut PgConnection,
+    request: &Charge,
+    unit: Unit,
+    ledger: LedgerId,
+) -> Result<(Vec<BatchId>, Vec<ClaimedBatch>), LedgerError> {
+    advisory::lock(tx, ledger, unit).await?;
+    let quarantined = advisory::give_up(tx, request, unit).await?;
+    let mut batches = fresh(tx, unit, &request.due, request.most).await?;
+    if batches.is_empty() {
+        batches = advisory::charged(tx, request, unit).await?;
+    }
+    Ok((quarantined, batches))
+}
+
 pub(super) async fn lock_fence(tx: &mut PgConnection, unit: Unit) -> Result<Stamp, LedgerError> {
     Ok(stamp(&sqlx::query(LOCK_FENCE).bind(unit.0).fetch_one(tx).await?)?)
 }
@@ -193,12 +212,8 @@ async fn give_up(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<Ba
     Ok(ids.into_iter().map(BatchId).collect())
 }
 
-async fn fresh(tx: &mut PgConnection, request: &ClaimRequest) -> Result<Vec<ClaimedBatch>, LedgerError> {
-    let query = sqlx::query(FRESH)
-        .bind(request.unit.0)
-        .bind(request.due.upto)
-        .bind(i64::from(request.most))
-        .bind(request.due.sources.names());
+async fn fresh(tx: &mut PgConnection, unit: Unit, due: &Due, most: u32) -> Result<Vec<ClaimedBatch>, LedgerError> {
+    let query = sqlx::query(FRESH).bind(unit.0).bind(due.upto).bind(i64::from(most)).bind(due.sources.names());
     claimed(&query.fetch_all(tx).await?)
 }
 
@@ -222,7 +237,7 @@ async fn mark(tx: &mut PgConnection, batches: &mut [ClaimedBatch], stamp: Stamp,
     Ok(())
 }
 
-fn claimed(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<ClaimedBatch>, LedgerError> {
+pub(super) fn claimed(rows: &[sqlx::postgres::PgRow]) -> Result<Vec<ClaimedBatch>, LedgerError> {
     let read = |row: &sqlx::postgres::PgRow| -> Result<ClaimedBatch, sqlx::Error> {
         Ok(ClaimedBatch { id: BatchId(row.try_get("id")?), items: row.try_get("items")?, attempts: row.try_get("attempts")? })
     };

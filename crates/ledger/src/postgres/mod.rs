@@ -2,6 +2,7 @@
 //!
 //! READ COMMITTED throughout: a statement that waited for a row lock sees the row as it is now, which is what the fence needs.
 
+mod advisory;
 mod claim;
 mod correct;
 mod fence;

@@ -5,19 +5,21 @@
 //! nothing older is written.
 
 use super::claim::lock_fence;
-use super::{PostgresLedger, set_limits};
+use super::{PostgresLedger, advisory, set_limits};
 use crate::schedule::{Due, PlannedRun};
 use crate::settle::{
     self, Authority, BatchSeen, Charge, Claim, ClaimRequest, Claimed, ReadBack, SettleWork, TemplateColumns, Transactions,
 };
-use crate::{LedgerError, Settlements};
+use crate::{Guard, LedgerError, Settlements};
 use async_trait::async_trait;
 use domain::fence::{Fence, Stamp};
 use domain::ids::{BatchId, HolderId, RunId};
 use domain::outcome::SettleOutcome;
 use domain::step::{Probe, Step};
 use domain::unit::Unit;
-use sqlx::{PgConnection, Row};
+use sqlx::postgres::PgArguments;
+use sqlx::query::QueryScalar;
+use sqlx::{PgConnection, Postgres, Row};
 use std::time::Instant;
 
 /// Lock order: the fence row (shared, for the whole transaction), then the batches by id.
@@ -27,11 +29,12 @@ const MARK_UNDER_FENCE: &str = "UPDATE settlement_batch b SET state = 'settled',
         ORDER BY id FOR UPDATE) s
     WHERE b.id = s.id AND b.fence_generation = $3 AND b.fence_token = $4 AND b.holder = $5 RETURNING b.id";
 
-/// The shortest path for data in one database: the row lock is the claim, the state condition is the guard.
+/// The shortest path for data in one database: the row lock is the claim, or the unit's advisory lock above it, and the state
+/// condition is the guard.
 const MARK_UNDER_ROW_LOCK: &str = "UPDATE settlement_batch b SET state = 'settled', settled_at = clock_timestamp(),
         fence_generation = 0, fence_token = 0, holder = $2, run_id = $3
-    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending'
-        AND EXISTS (SELECT 1 FROM ledger_meta WHERE guard = 'row-lock' FOR SHARE) ORDER BY id FOR UPDATE) s
+    FROM (SELECT id FROM settlement_batch WHERE id = ANY($1) AND state = 'pending' AND ($5::integer IS NULL OR unit = $5)
+        AND EXISTS (SELECT 1 FROM ledger_meta WHERE guard = $4 FOR SHARE) ORDER BY id FOR UPDATE) s
     WHERE b.id = s.id RETURNING b.id";
 
 /// Lines are summed per batch, merchant and kind first (that is all the reading there is), then spread over the templates,
@@ -127,6 +130,10 @@ impl Transactions for PostgresLedger {
         let begun = Instant::now();
         let mut tx = self.pool.begin().await?;
         set_limits(&mut tx, work.limits, work.limits.total).await?;
+        if let Authority::AdvisoryXact { unit, .. } = work.authority {
+            // not had: the transaction ends here, with nothing in it
+            advisory::lock(&mut tx, self.meta.ledger_id, unit).await?;
+        }
         let settled = mark_settled(&mut tx, work).await?;
         if settled.is_empty() {
             tx.rollback().await?;
@@ -153,7 +160,7 @@ impl Transactions for PostgresLedger {
         set_limits(&mut tx, work.limits, work.limits.total).await?;
         let stored = match work.authority {
             Authority::Lease { unit, .. } => Some(lock_fence(&mut tx, unit).await?),
-            Authority::RowLock { .. } => None,
+            Authority::RowLock { .. } | Authority::AdvisoryXact { .. } => None,
         };
         let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
         let rows = sqlx::query(READ_BACK).bind(&ids).fetch_all(&mut *tx).await?;
@@ -161,6 +168,8 @@ impl Transactions for PostgresLedger {
         Ok(ReadBack { stored, batches: rows.iter().map(seen).collect::<Result<_, _>>()? })
     }
 }
+
+type Marking = QueryScalar<'static, Postgres, i64, PgArguments>;
 
 async fn mark_settled(tx: &mut PgConnection, work: &SettleWork<'_>) -> Result<Vec<i64>, LedgerError> {
     let ids: Vec<i64> = work.batches.iter().map(|batch| batch.0).collect();
@@ -172,9 +181,15 @@ async fn mark_settled(tx: &mut PgConnection, work: &SettleWork<'_>) -> Result<Ve
             .bind(stamp.fence.token)
             .bind(stamp.holder.0)
             .bind(work.run.0),
-        Authority::RowLock { holder } => sqlx::query_scalar(MARK_UNDER_ROW_LOCK).bind(ids).bind(holder.0).bind(work.run.0),
+        Authority::RowLock { holder } => under_row_lock(ids, holder, work.run, Guard::RowLock, None),
+        Authority::AdvisoryXact { holder, unit } => under_row_lock(ids, holder, work.run, Guard::AdvisoryXact, Some(unit)),
     };
     Ok(query.fetch_all(tx).await?)
+}
+
+fn under_row_lock(ids: Vec<i64>, holder: HolderId, run: RunId, guard: Guard, unit: Option<Unit>) -> Marking {
+    let query = sqlx::query_scalar(MARK_UNDER_ROW_LOCK).bind(ids).bind(holder.0).bind(run.0);
+    query.bind(guard.as_str()).bind(unit.map(|unit| unit.0))
 }
 
 async fn post_effects(tx: &mut PgConnection, settled: &[i64]) -> Result<(), LedgerError> {

@@ -4,7 +4,7 @@
 //! sees the charge. Never-charged batches are claimed many at a time; a charged one always comes alone, so that it takes no
 //! neighbour along.
 
-use super::{SqliteLedger, json, listed, stamp};
+use super::{SqliteLedger, json, listed, no_advisory_locks, stamp};
 use crate::settle::{Charge, Claim, ClaimRequest, Claimed, ClaimedBatch, fitting};
 use crate::{LedgerError, retry};
 use domain::fence::{Stamp, Standing, standing};
@@ -98,6 +98,9 @@ impl SqliteLedger {
     }
 
     async fn charge_once(&self, request: &Charge) -> Result<Claimed, LedgerError> {
+        if request.unit.is_some() {
+            return Err(no_advisory_locks());
+        }
         let mut tx = self.write().await?;
         self.check_still(&sqlx::query(LOCK_CUT).fetch_one(&mut *tx).await?)?;
         let quarantined: Vec<i64> = sqlx::query_scalar(ROW_GIVE_UP)

@@ -77,6 +77,9 @@ impl SqliteLedger {
     /// # Errors
     /// See [`crate::open`].
     pub async fn open(options: &OpenOptions) -> Result<SqliteLedger, LedgerError> {
+        if options.guard == Guard::AdvisoryXact {
+            return Err(no_advisory_locks());
+        }
         let connect = connect_options(&options.url)?;
         let gate = Gate::beside(connect.get_filename());
         if options.migrate && !is_current(&connect).await {
@@ -109,6 +112,10 @@ impl SqliteLedger {
     fn check_still(&self, row: &SqliteRow) -> Result<(), LedgerError> {
         crate::check_cut((self.meta.partitions, self.meta.guard), cut(row)?)
     }
+}
+
+fn no_advisory_locks() -> LedgerError {
+    LedgerError::Config(crate::NO_ADVISORY_LOCKS.to_owned())
 }
 
 /// A write transaction and its place in the gate, which opens after the transaction has ended. Where it is dropped instead, the

@@ -1,6 +1,6 @@
 //! What operators look at and do. Every change is one transaction with its line in the audit log.
 
-use super::{INSERT_UNITS, SqliteLedger, json, listed, stamp};
+use super::{INSERT_UNITS, SqliteLedger, json, listed, no_advisory_locks, stamp};
 use crate::operate::{
     BatchDetail, BatchFilter, BatchRow, DecisionRow, Operator, PostingRow, RevisionRow, RunRow, Status, TotalRow, Waiting,
     neighbours,
@@ -258,6 +258,9 @@ impl Operations for SqliteLedger {
     }
 
     async fn adopt_config(&self, partitions: i32, guard: Guard, operator: &Operator) -> Result<(), LedgerError> {
+        if guard == Guard::AdvisoryXact {
+            return Err(no_advisory_locks());
+        }
         let mut tx = self.write().await?;
         sqlx::query(RAISE_SOURCE).bind(&operator.reason).bind(&operator.name).execute(&mut *tx).await?;
         sqlx::query(INSERT_UNITS).bind(partitions).execute(&mut *tx).await?;

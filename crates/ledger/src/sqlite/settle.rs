@@ -4,7 +4,7 @@
 //! decides. A newer holder that registers waits for the write lock of the file, so after its own commit nothing older is written.
 
 use super::claim::read_fence;
-use super::{SqliteLedger, json, stamp};
+use super::{SqliteLedger, json, no_advisory_locks, stamp};
 use crate::schedule::{Due, PlannedRun};
 use crate::settle::{
     self, Authority, BatchSeen, Charge, Claim, ClaimRequest, Claimed, ReadBack, SettleWork, TemplateColumns, Transactions,
@@ -152,7 +152,7 @@ impl Transactions for SqliteLedger {
         let mut tx = self.write().await?;
         let stored = match work.authority {
             Authority::Lease { unit, .. } => Some(read_fence(&mut tx, unit).await?),
-            Authority::RowLock { .. } => None,
+            Authority::RowLock { .. } | Authority::AdvisoryXact { .. } => None,
         };
         let ids: Vec<i64> = batches.iter().map(|batch| batch.0).collect();
         let rows = sqlx::query(READ_BACK).bind(json(&ids)).fetch_all(&mut *tx).await?;
@@ -174,6 +174,7 @@ async fn mark_settled(tx: &mut SqliteConnection, work: &SettleWork<'_>) -> Resul
         Authority::RowLock { holder } => {
             sqlx::query_scalar(MARK_UNDER_ROW_LOCK).bind(json(&ids)).bind(holder.0.hyphenated()).bind(work.run.0)
         }
+        Authority::AdvisoryXact { .. } => return Err(no_advisory_locks()),
     };
     Ok(query.fetch_all(tx).await?)
 }

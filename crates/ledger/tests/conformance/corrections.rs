@@ -169,7 +169,7 @@ async fn m3_a_reversal_that_leaves_64_bits_is_refused(place: Place) {
     let mut units = BTreeSet::new();
     for id in books.take_in(&[huge("B0"), huge("B1"), huge("B2"), huge("B3")]).await {
         if units.insert(books.ledger.batch(id).await.expect("the batch").row.unit) {
-            assert_eq!(books.settle_row_locked(holder(), &[id]).await[0].1, SettleOutcome::Settled);
+            assert_eq!(books.settle_unleased(holder(), &[id]).await[0].1, SettleOutcome::Settled);
             settled.push(id);
         }
     }

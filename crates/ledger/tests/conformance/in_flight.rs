@@ -32,7 +32,7 @@ pub const POSTGRES: &[Named] = tests![
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls a function inside the settle transaction: everything is written, nothing committed.
-struct Inside<F>(F);
+pub struct Inside<F>(pub F);
 
 impl<F: Fn() + Send + Sync> Probe for Inside<F> {
     fn at(&self, step: Step) {

@@ -7,6 +7,7 @@
 
 #[macro_use]
 mod fixture;
+mod advisory_xact;
 mod append_only;
 mod claim;
 mod corrections;
@@ -59,8 +60,10 @@ const EVERY: [&[Named]; 21] = [
     start::EVERY,
     statements::EVERY,
 ];
-/// About what only a server has: sessions that it can end, TRUNCATE.
-const POSTGRES: [&[Named]; 7] = [
+/// About what only a server has: sessions that it can end, advisory locks, TRUNCATE.
+const POSTGRES: [&[Named]; 9] = [
+    row_lock::ADVISORY,
+    advisory_xact::POSTGRES,
     in_flight::POSTGRES,
     append_only::POSTGRES,
     stale::POSTGRES,
@@ -69,8 +72,8 @@ const POSTGRES: [&[Named]; 7] = [
     corrections::POSTGRES,
     lock_order::POSTGRES,
 ];
-/// About what only SQLite has: statements that replace a row.
-const SQLITE: [&[Named]; 1] = [append_only::SQLITE];
+/// About what only SQLite has, statements that replace a row, and what it does not have.
+const SQLITE: [&[Named]; 2] = [append_only::SQLITE, advisory_xact::SQLITE];
 
 fn main() -> ExitCode {
     // a test may start this program again, as another process on the same ledger

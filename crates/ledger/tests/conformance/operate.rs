@@ -239,7 +239,7 @@ async fn the_guard_is_adopted_too(place: Place) {
     let (old, ids) = books.claimed(&batches(2)).await;
     books.ledger.adopt_config(1, Guard::RowLock, &operator()).await.expect("adopted");
     let anew = place.open_as(1, Guard::RowLock).await;
-    assert_eq!(anew.settle_row_locked(holder(), &ids[..1]).await, [(ids[0], SettleOutcome::Settled)]);
+    assert_eq!(anew.settle_unleased(holder(), &ids[..1]).await, [(ids[0], SettleOutcome::Settled)]);
     let outcomes = books.settle(old, &ids).await.expect("an answer");
     let fenced = |settled| SettleOutcome::Fenced { settled };
     assert_eq!(outcomes, [(ids[0], fenced(true)), (ids[1], fenced(false))]);

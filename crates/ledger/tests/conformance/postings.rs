@@ -243,7 +243,7 @@ async fn m8_settlements_at_once_lose_nothing(place: Place) {
         .chunks(5)
         .map(|ids| {
             let (books, ids) = (books.clone(), ids.to_vec());
-            tokio::spawn(async move { books.settle_row_locked(holder(), &ids).await })
+            tokio::spawn(async move { books.settle_unleased(holder(), &ids).await })
         })
         .collect();
     for task in tasks {

@@ -1,4 +1,5 @@
-//! The row-lock guard: no lease and no fence, only the state of the row.
+//! The guards without a lease: no fence, only the state of the row. The same cases for row-lock and for advisory-xact, whose own are in
+//! `advisory_xact.rs`.
 
 use crate::fixture::{Books, MAX_ATTEMPTS, Named, Place, batches, claimed_ids, holder, operator};
 use domain::batch::BatchState;
@@ -7,26 +8,38 @@ use ledger::Guard;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub const EVERY: &[Named] = tests![
-    a_charged_batch_is_one_workers_until_its_time_is_over,
-    workers_at_once_are_given_different_batches,
-    r5_charged_too_often_is_quarantined_alone,
-    two_workers_settle_one_batch_once,
-    a_late_worker_learns_that_it_is_settled,
-    a_cancelled_batch_is_not_claimable,
-    a_charge_is_taken_back_by_who_made_it,
-];
+/// The cases, under a guard.
+macro_rules! under {
+    ($module:literal, $guard:expr) => {
+        under!($module, $guard,
+            a_charged_batch_is_one_workers_until_its_time_is_over,
+            workers_at_once_are_given_different_batches,
+            r5_charged_too_often_is_quarantined_alone,
+            two_workers_settle_one_batch_once,
+            a_late_worker_learns_that_it_is_settled,
+            a_cancelled_batch_is_not_claimable,
+            a_charge_is_taken_back_by_who_made_it,
+        )
+    };
+    ($module:literal, $guard:expr, $($name:ident),* $(,)?) => {
+        &[$((concat!("conformance::", $module, "::", stringify!($name)), |place| Box::pin($name(place, $guard)))),*]
+    };
+}
+
+pub const EVERY: &[Named] = under!("row_lock", Guard::RowLock);
+pub const ADVISORY: &[Named] = under!("advisory_xact", Guard::AdvisoryXact);
 
 /// Longer and shorter than any test.
 const HOUR: Duration = Duration::from_secs(3600);
 const MOMENT: Duration = Duration::from_millis(1);
 
-async fn open(place: &Place) -> Books {
-    place.open_as(2, Guard::RowLock).await
+/// Row locks know no units; under the other guard all batches are of one.
+async fn open(place: &Place, guard: Guard) -> Books {
+    place.open_as(if guard == Guard::RowLock { 2 } else { 1 }, guard).await
 }
 
-async fn a_charged_batch_is_one_workers_until_its_time_is_over(place: Place) {
-    let books = open(&place).await;
+async fn a_charged_batch_is_one_workers_until_its_time_is_over(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(3)).await;
     let mine = books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("charged");
     assert_eq!(claimed_ids(&mine), ids[..2]);
@@ -40,8 +53,8 @@ async fn a_charged_batch_is_one_workers_until_its_time_is_over(place: Place) {
     assert_eq!(claimed_ids(&books.ledger.charge(&books.charge(holder(), 2, HOUR)).await.expect("an answer")), []);
 }
 
-async fn a_charge_is_taken_back_by_who_made_it(place: Place) {
-    let books = open(&place).await;
+async fn a_charge_is_taken_back_by_who_made_it(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(2)).await;
     let (me, other) = (holder(), holder());
     books.ledger.charge(&books.charge(me, 2, MOMENT)).await.expect("charged");
@@ -53,8 +66,8 @@ async fn a_charge_is_taken_back_by_who_made_it(place: Place) {
     assert_eq!(books.ledger.uncharge(me, &ids).await.expect("an answer"), 0, "somebody else has it by now");
 }
 
-async fn workers_at_once_are_given_different_batches(place: Place) {
-    let books = open(&place).await;
+async fn workers_at_once_are_given_different_batches(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(24)).await;
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -72,8 +85,8 @@ async fn workers_at_once_are_given_different_batches(place: Place) {
     assert!(!given.is_empty() && given.is_subset(&ids.into_iter().collect()));
 }
 
-async fn r5_charged_too_often_is_quarantined_alone(place: Place) {
-    let books = open(&place).await;
+async fn r5_charged_too_often_is_quarantined_alone(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(3)).await;
     let mut given_up = Vec::new();
     for _ in 0..20 {
@@ -81,7 +94,7 @@ async fn r5_charged_too_often_is_quarantined_alone(place: Place) {
         given_up.extend(claimed.quarantined.iter().copied());
         let given = claimed_ids(&claimed);
         if !given.contains(&ids[1]) {
-            books.settle_row_locked(holder(), &given).await;
+            books.settle_unleased(holder(), &given).await;
         }
         tokio::time::sleep(10 * MOMENT).await;
     }
@@ -91,12 +104,12 @@ async fn r5_charged_too_often_is_quarantined_alone(place: Place) {
     books.assert_books_hold().await;
 }
 
-async fn two_workers_settle_one_batch_once(place: Place) {
-    let books = open(&place).await;
+async fn two_workers_settle_one_batch_once(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(20)).await;
     let worker = || {
         let (books, ids) = (books.clone(), ids.clone());
-        tokio::spawn(async move { books.settle_row_locked(holder(), &ids).await })
+        tokio::spawn(async move { books.settle_unleased(holder(), &ids).await })
     };
     let (one, other) = (worker(), worker());
     for (one, other) in one.await.expect("no panic").into_iter().zip(other.await.expect("no panic")) {
@@ -107,24 +120,24 @@ async fn two_workers_settle_one_batch_once(place: Place) {
     books.assert_books_hold().await;
 }
 
-async fn a_late_worker_learns_that_it_is_settled(place: Place) {
-    let books = open(&place).await;
+async fn a_late_worker_learns_that_it_is_settled(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(2)).await;
     let (late, other) = (holder(), holder());
-    assert_eq!(books.settle_row_locked(other, &ids).await[0].1, SettleOutcome::Settled);
-    assert_eq!(books.settle_row_locked(other, &ids).await[1].1, SettleOutcome::Settled, "its reply was lost");
+    assert_eq!(books.settle_unleased(other, &ids).await[0].1, SettleOutcome::Settled);
+    assert_eq!(books.settle_unleased(other, &ids).await[1].1, SettleOutcome::Settled, "its reply was lost");
     let before = books.raw.tables().await;
-    assert_eq!(books.settle_row_locked(late, &ids).await[0].1, SettleOutcome::AlreadySettled);
+    assert_eq!(books.settle_unleased(late, &ids).await[0].1, SettleOutcome::AlreadySettled);
     assert_eq!(before, books.raw.tables().await);
 }
 
-async fn a_cancelled_batch_is_not_claimable(place: Place) {
-    let books = open(&place).await;
+async fn a_cancelled_batch_is_not_claimable(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
     let ids = books.take_in(&batches(2)).await;
     let me = holder();
     books.ledger.charge(&books.charge(me, 2, HOUR)).await.expect("charged");
     books.ledger.cancel_batch(ids[0], &operator()).await.expect("cancelled");
-    let outcomes = books.settle_row_locked(me, &ids).await;
+    let outcomes = books.settle_unleased(me, &ids).await;
     let cancelled = SettleOutcome::NotClaimable { state: BatchState::Cancelled };
     assert_eq!(outcomes, [(ids[0], cancelled), (ids[1], SettleOutcome::Settled)]);
     books.assert_books_hold().await;

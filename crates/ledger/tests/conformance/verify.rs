@@ -128,7 +128,7 @@ async fn totals_may_leave_64_bits(place: Place) {
     let mut units = BTreeSet::new();
     for id in ids {
         if units.insert(books.ledger.batch(id).await.expect("the batch").row.unit) {
-            books.settle_row_locked(holder(), &[id]).await;
+            books.settle_unleased(holder(), &[id]).await;
         }
     }
     assert_eq!(units.len(), 2);

@@ -45,8 +45,8 @@ impl Fence {
                 if *json { output::json(&listing)? } else { show(listing) }
             }
             Fence::Adopt(because) => {
-                let source = worker::grant::LEDGER_SOURCE;
-                let generation = ledger.adopt_source(source, &because.operator()?).await?;
+                let source = wire::source(config).await?;
+                let generation = ledger.adopt_source(&source, &because.operator()?).await?;
                 say!("tokens of {source:?} are adopted as generation {generation}; every holder of an older one is refused");
             }
         }

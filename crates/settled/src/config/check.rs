@@ -1,7 +1,7 @@
 //! Whether the values of the configuration go together: a sentence for each that does not.
 
 use super::url::shown;
-use super::{Config, Database};
+use super::{Config, Database, Guard};
 use lease::KeeperSettings;
 use serde::Serializer;
 use std::time::Duration;
@@ -27,6 +27,11 @@ impl Config {
         let mut wrong = Vec::new();
         if let Err(error) = self.keeper_settings().validate() {
             wrong.push(format!("lease.ttl_ms, lease.margin_ms: {error}"));
+        }
+        let shortest = self.capabilities().shortest_ttl;
+        if self.worker.guard == Guard::Lease && self.ttl() < shortest {
+            let (name, shortest) = (self.capabilities().name, shortest.as_millis());
+            wrong.push(format!("lease.ttl_ms is {} and must be at least {shortest} for {name}", self.lease.ttl_ms));
         }
         let worker = &self.worker;
         for (key, value, least) in [
@@ -65,6 +70,10 @@ impl Config {
         if !["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| self.database.url.starts_with(scheme)) {
             wrong.push("database.url must begin with sqlite: or postgres://".to_owned());
         }
+        wrong.extend(self.lease.wrong(&self.database.url));
+        if worker.guard == Guard::AdvisoryXact && self.database.url.starts_with("sqlite:") {
+            wrong.push(ledger::NO_ADVISORY_LOCKS.to_owned());
+        }
         wrong.extend(self.schedules().err().map(|error| error.0));
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
     }
@@ -95,6 +104,16 @@ mod tests {
         let told = config.check().expect_err("two relations are wrong").to_string();
         assert!(told.contains("worker.settle_timeout_ms is 1000"), "{told}");
         assert!(told.contains("worker.partitions is 0"), "{told}");
+    }
+
+    #[test]
+    fn a_guard_that_an_engine_does_not_have_is_refused() {
+        let mut config = Config::default();
+        config.worker.guard = Guard::AdvisoryXact;
+        let told = config.check().expect_err("the default is SQLite").to_string();
+        assert!(told.contains("advisory-xact needs PostgreSQL"), "{told}");
+        config.database.url = "postgres://settled@db/ledger".to_owned();
+        assert!(config.check().is_ok());
     }
 
     #[test]

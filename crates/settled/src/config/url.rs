@@ -1,7 +1,7 @@
-//! Database URLs, taken apart as far as it needs to tell secrets from the rest. What cannot be taken apart is not shown at all.
+//! URLs of databases and lock services, taken apart as far as it needs to tell secrets from the rest. What cannot be taken apart is not shown at all.
 
-/// A PostgreSQL URL: `scheme://user:password@place?key=value&…`.
-pub(crate) struct PostgresUrl<'a> {
+/// A URL: `scheme://user:password@place?key=value&…`.
+pub(crate) struct SecretUrl<'a> {
     /// Scheme and user.
     head: &'a str,
     /// As it is written: with percent signs, or with characters that no URL may have.
@@ -14,10 +14,11 @@ pub(crate) struct PostgresUrl<'a> {
 /// Keys of the query whose values are secrets. The key of a certificate may be a path, or the key itself.
 const SECRETS: [&str; 3] = ["password", "sslpassword", "sslkey"];
 
-impl<'a> PostgresUrl<'a> {
+impl<'a> SecretUrl<'a> {
     /// `None` where a part may be something else than it seems.
-    pub(crate) fn parse(url: &'a str) -> Option<PostgresUrl<'a>> {
-        let start = ["postgres://", "postgresql://"].into_iter().find(|scheme| url.starts_with(scheme))?.len();
+    pub(crate) fn parse(url: &'a str) -> Option<SecretUrl<'a>> {
+        let start =
+            ["postgres://", "postgresql://", "redis://", "rediss://"].into_iter().find(|scheme| url.starts_with(scheme))?.len();
         let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
         // a password with a question mark in it ends in what looks like the query
         if query.is_some_and(|query| query.contains('@')) {
@@ -37,7 +38,7 @@ impl<'a> PostgresUrl<'a> {
             pairs.map(|pair| pair.split_once('=').map_or((pair, None), |(key, value)| (key, Some(value)))).collect();
         // a key with percent signs may be any
         let plain = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.[]".contains(c));
-        query.iter().all(|(key, _)| plain(key)).then_some(PostgresUrl { head, password, place, query })
+        query.iter().all(|(key, _)| plain(key)).then_some(SecretUrl { head, password, place, query })
     }
 
     /// With `***` for every secret.
@@ -95,7 +96,7 @@ pub(crate) fn shown(url: &str) -> String {
     if url.starts_with("sqlite:") {
         return url.to_owned();
     }
-    PostgresUrl::parse(url).map_or_else(|| "***".to_owned(), |url| url.shown())
+    SecretUrl::parse(url).map_or_else(|| "***".to_owned(), |url| url.shown())
 }
 
 #[cfg(test)]
@@ -116,6 +117,8 @@ mod tests {
                 "postgres://h/db?Password=***&sslpassword=***&sslmode=require",
             ),
             ("postgres://h/db?sslkey=-----BEGIN", "postgres://h/db?sslkey=***"),
+            ("redis://:secret@cache:6379/0", "redis://:***@cache:6379/0"),
+            ("rediss://me:secret@cache", "rediss://me:***@cache"),
         ] {
             assert_eq!(shown(url), expected);
         }
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_command_line_has_no_password() {
-        let apart = |url| PostgresUrl::parse(url).map(|url| (url.without_password(), url.password()));
+        let apart = |url| SecretUrl::parse(url).map(|url| (url.without_password(), url.password()));
         let expected = |url: &str, password: Option<&str>| Some((url.to_owned(), password.map(str::to_owned)));
         assert_eq!(
             apart("postgres://me:a%2Fb%zz%@db/x?sslmode=require"),

@@ -5,6 +5,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::time::Duration;
 use worker::metric as m;
 
 pub(crate) const RUNS_PLANNED: &str = "settled_runs_planned_total";
@@ -53,29 +54,36 @@ const LEDGER_GAUGES: [(&str, &str); 8] = [
     ),
 ];
 
-const HISTOGRAMS: [(&str, &str, [f64; 10]); 2] = [
+const HISTOGRAMS: [(&str, &str, &[f64]); 2] = [
     (
         m::LEASE_HOLD,
         "Seconds from the grant of a lease to its release",
-        [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0],
+        &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0],
     ),
     (
         m::SETTLE_TRANSACTION,
         "Seconds of one settle transaction, the critical section",
-        [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0],
+        &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 15.0, 30.0, 60.0],
     ),
 ];
 
-/// Installs the recorder of this process.
-pub(crate) fn install() -> anyhow::Result<PrometheusHandle> {
+const TIME_LEFT: &str =
+    "Seconds left until the local deadline of a lease when its renewal was answered; 0 for one that was lost by its deadline";
+
+/// Installs the recorder of this process, whose leases last for `ttl`.
+pub(crate) fn install(ttl: Duration) -> anyhow::Result<PrometheusHandle> {
     let mut builder = PrometheusBuilder::new();
     for (name, _, buckets) in HISTOGRAMS {
-        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &buckets)?;
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
     }
+    // what counts is the part of a TTL that was left: buckets of a twentieth of it, and one for those that had nothing left
+    let parts: Vec<f64> = (0..=20).map(|part| (ttl * part / 20).as_secs_f64()).collect();
+    builder = builder.set_buckets_for_metric(Matcher::Full(lease::TIME_LEFT.to_owned()), &parts)?;
     let handle = builder.install_recorder()?;
     COUNTERS.iter().for_each(|(name, text)| describe_counter!(*name, *text));
     OWN_GAUGES.iter().for_each(|(name, text)| describe_gauge!(*name, *text));
     HISTOGRAMS.iter().for_each(|(name, text, _)| describe_histogram!(*name, *text));
+    describe_histogram!(lease::TIME_LEFT, TIME_LEFT);
     zero();
     Ok(handle)
 }

@@ -47,7 +47,7 @@ pub(crate) async fn serve(
 ) -> anyhow::Result<ExitCode> {
     // Before anything takes time: by default a hangup ends a process.
     let hangup = signal(SignalKind::hangup())?;
-    let rendered = metrics::install()?;
+    let rendered = metrics::install(config.ttl())?;
     let definitions = config.schedules()?;
     let listener = listen(&config).await?;
     let ledger = wire::ledger(&config).await?;

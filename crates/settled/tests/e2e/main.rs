@@ -1,18 +1,24 @@
 //! The program as its users have it: real processes, real servers, real files. One topic a file; `world.rs` is the fixture.
 
+mod advice;
 mod broken_input;
 mod corrections;
+mod etcd;
 mod fairness;
 mod formats;
 mod kills;
+mod locks;
 mod operators;
 mod outages;
 mod profile_command;
 mod real_files;
+mod redis;
 mod roles;
 mod serve;
+mod sources;
 mod start;
 mod steps;
+mod unleased;
 mod world;
 
 use lab::trials::Suite;
@@ -20,8 +26,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
+    suite = advice::add(suite);
     suite = broken_input::add(suite);
     suite = corrections::add(suite);
+    suite = etcd::add(suite);
     suite = fairness::add(suite);
     suite = formats::add(suite);
     suite = kills::add(suite);
@@ -29,9 +37,12 @@ fn main() -> ExitCode {
     suite = outages::add(suite);
     suite = profile_command::add(suite);
     suite = real_files::add(suite);
+    suite = redis::add(suite);
     suite = roles::add(suite);
     suite = serve::add(suite);
+    suite = sources::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
+    suite = unleased::add(suite);
     suite.run()
 }

@@ -2,6 +2,7 @@
 //! folder that `SETTLED_REAL_FILES` names, and are ignored without it.
 
 use crate::formats::{PAYOUTS, TABLES, balance, import_broken};
+use crate::locks::{is_told, on_every_lock};
 use crate::world::{Engine, Instance, World, number, on_both};
 use lab::Error;
 use lab::trials::Suite;
@@ -19,11 +20,19 @@ pub(crate) fn add(suite: Suite) -> Suite {
         // Required only where the folder is promised: a checkout of the project alone has no such files.
         return if std::env::var_os("SETTLED_REQUIRE_REAL_FILES").is_some() { suite.plain("real files", missing) } else { suite };
     }
-    let suite = on_both(suite, "real: card settlement batch 380", |world, _| card_batch(world));
+    let suite =
+        on_every_lock(suite, "real: card settlement batch 380", |lock| is_told(lock, false), |world, _, _| card_batch(world));
     let suite = on_both(suite, "real: one payout, one row of none", |world, _| payout(world));
     let suite = on_both(suite, "real: two tables of one transfer", |world, _| two_tables(world));
-    let suite = on_both(suite, "real: small NACHA file", |world, _| small_nacha(world));
-    on_both(suite, "real: large NACHA file, several instances", large_nacha)
+    let suite = on_every_lock(suite, "real: small NACHA file", |lock| is_told(lock, false), |world, _, _| small_nacha(world));
+    on_every_lock(
+        suite,
+        "real: large NACHA file, several instances",
+        |lock| is_told(lock, false),
+        |world, engine, _| {
+            large_nacha(world, engine);
+        },
+    )
 }
 
 fn real(name: &str) -> PathBuf {

@@ -80,6 +80,11 @@ impl World {
         World { folder, url: self.url.clone(), settings }
     }
 
+    /// This ledger, worked with these settings, whatever else is said later with [`World::with_more`].
+    pub(crate) fn having(self, settings: Vec<(&'static str, String)>) -> World {
+        World { settings, ..self }
+    }
+
     /// The same with more settings.
     pub(crate) fn with_more(&self, settings: &[(&'static str, &str)]) -> World {
         let mut world = self.with(settings);

@@ -1,7 +1,7 @@
 //! Copies of a ledger on PostgreSQL, by its own tools, and the pgbench loop.
 
 use super::{Copies, refuse_used};
-use crate::config::{Config, PostgresUrl};
+use crate::config::{Config, SecretUrl};
 use crate::exit;
 use crate::wire;
 use anyhow::{Context, bail};
@@ -33,7 +33,7 @@ impl Tools {
 
     /// The tool, and the URL for its command line: the password goes by the environment, which only its owner can read.
     fn on(&self, name: &str, url: &str) -> anyhow::Result<(Command, String)> {
-        let url = PostgresUrl::parse(url).context("database.url is not a PostgreSQL URL that the tools would understand")?;
+        let url = SecretUrl::parse(url).context("database.url is not a PostgreSQL URL that the tools would understand")?;
         let mut command = self.command(name);
         command.envs(url.password().map(|password| ("PGPASSWORD", password))).stdin(Stdio::null());
         Ok((command, url.without_password()))

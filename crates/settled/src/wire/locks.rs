@@ -1,0 +1,33 @@
+//! `[lease]` → a connector to the lock service.
+
+use crate::config::{Backend, Config, Tls};
+use lease::{Connector, EtcdConnector, EtcdOptions, PostgresConnector, SqliteConnector};
+use std::path::PathBuf;
+
+/// To the lock service that is configured. Asks it nothing yet.
+pub(crate) fn connector(config: &Config) -> anyhow::Result<Box<dyn Connector>> {
+    let url = &config.database.url;
+    Ok(match config.lease.backend {
+        Backend::Database if url.starts_with("sqlite:") => Box::new(SqliteConnector::new(&ledger::sqlite::file_of(url)?)),
+        Backend::Database => Box::new(PostgresConnector::new(url)?),
+        Backend::PostgresAdvisory => anyhow::bail!("later"),
+        Backend::Etcd => Box::new(EtcdConnector::new(etcd(config))?),
+        Backend::Redis => anyhow::bail!("later"),
+        Backend::Redlock => anyhow::bail!("later"),
+    })
+}
+
+fn etcd(config: &Config) -> EtcdOptions {
+    let (etcd, tls) = (&config.lease.etcd, &config.lease.tls);
+    EtcdOptions {
+        prefix: etcd.prefix.clone(),
+        user: (!etcd.user.is_empty()).then(|| (etcd.user.clone(), etcd.password.expose().to_owned())),
+        ca_file: tls.ca_file.clone(),
+        certificate: certificate(tls),
+        ..EtcdOptions::new(etcd.endpoints())
+    }
+}
+
+fn certificate(tls: &Tls) -> Option<(PathBuf, PathBuf)> {
+    tls.certificate_file.clone().zip(tls.key_file.clone())
+}
