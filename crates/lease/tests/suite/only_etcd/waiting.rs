@@ -16,6 +16,8 @@ pub(super) fn place_revoked() -> Result<(), lab::Error> {
         let lease = acquire(&mine).await;
         let wait = tokio::spawn(async move { yours.acquire(&name(), FOR_EVER).await });
         until("in line", SOON, async || line(&place.cluster()).len() == 2).await;
+        let rows = mine.inspect("").await.expect("rows");
+        assert!(rows.len() == 1 && rows[0].holder == Some(lease.holder()), "who waits is no holder: {rows:?}");
         let second = line(&place.cluster()).remove(1);
         place.cluster().ctl(&["lease", "revoke", lease_of(&second)]).expect("revoked");
         let told = tokio::time::timeout(SOON, wait).await.expect("at once").expect("no panic");
