@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(url));
     }
     for (name, case) in only_etcd::CASES {
-        trials = trials.plain(&format!("etcd only: {name}"), || case());
+        trials = trials.plain(&format!("etcd only: {name}"), case);
     }
     let exit = trials
         .with_postgres("postgres only: clocks three minutes wrong agree (L19)", |url| {

@@ -8,7 +8,7 @@ use lease::{Connector, EtcdConnector, EtcdOptions, PostgresAdvisoryConnector, Po
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -132,6 +132,12 @@ impl Place {
     /// A cluster of its own.
     pub(crate) fn own_etcd(cluster: Etcd) -> Place {
         Place::Etcd { endpoints: cluster.endpoints(), prefix: EtcdOptions::PREFIX.to_owned(), own: Some(Mutex::new(cluster)) }
+    }
+
+    /// The cluster of a place that has its own.
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, Etcd> {
+        let Place::Etcd { own: Some(own), .. } = self else { panic!("not an etcd of its own") };
+        own.lock().expect("no case panics inside")
     }
 
     /// To break it, where there is a server and it is this case's own.

@@ -35,10 +35,11 @@ fn advised(world: &World) {
     let twice = world.json(&["lease", "advise", saved, saved, "--json"]);
     assert_eq!(number(&twice, "settle_transactions"), 2 * transactions, "{twice}");
     // the same transactions are too long for a lease that is as short as they are
-    let slow = metrics.lines().map(|line| match line.contains("settle_transaction_seconds_bucket{le=") && !line.contains("Inf") {
-        true => format!("{} 0\n", line.rsplit_once(' ').expect("a value").0),
-        false => format!("{line}\n"),
-    });
+    let slow =
+        metrics.lines().map(|line| match line.contains("settle_transaction_seconds_bucket{le=") && !line.contains("Inf") {
+            true => format!("{} 0\n", line.rsplit_once(' ').expect("a value").0),
+            false => format!("{line}\n"),
+        });
     let slow = world.file("slow.txt", slow.collect::<String>());
     let advice = world.json(&["lease", "advise", slow.to_str().expect("UTF-8"), "--json"]);
     assert_eq!(advice["covered"], false, "{advice}");
