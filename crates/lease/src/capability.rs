@@ -59,7 +59,8 @@ pub fn matrix(services: &[Capabilities]) -> String {
 }
 
 /// Every lock service of this crate, in the order of the table.
-pub const ALL: &[Capabilities] = &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES, crate::etcd::CAPABILITIES];
+pub const ALL: &[Capabilities] =
+    &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES, crate::etcd::CAPABILITIES, crate::redis::CAPABILITIES];
 
 /// The one of that name.
 ///

@@ -45,6 +45,7 @@ mod gate;
 mod handle;
 pub mod keeper;
 pub mod postgres;
+pub mod redis;
 mod settings;
 pub mod sqlite;
 
@@ -57,5 +58,6 @@ pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
+pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};
