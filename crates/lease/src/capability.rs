@@ -64,6 +64,7 @@ pub const ALL: &[Capabilities] = &[
     crate::postgres::CAPABILITIES,
     crate::postgres_advisory::CAPABILITIES,
     crate::etcd::CAPABILITIES,
+    crate::redis::CAPABILITIES,
 ];
 
 /// The one of that name.

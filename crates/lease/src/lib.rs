@@ -46,6 +46,7 @@ mod handle;
 pub mod keeper;
 pub mod postgres;
 pub mod postgres_advisory;
+pub mod redis;
 mod settings;
 pub mod sqlite;
 
@@ -59,5 +60,6 @@ pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
+pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

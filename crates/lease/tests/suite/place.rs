@@ -1,5 +1,7 @@
 //! A lock service of one case, empty at first, gone afterwards.
 
+mod redis;
+
 use super::capabilities::Server;
 use lab::etcd::Etcd;
 use lab::faketime::SteppedClock;
@@ -13,11 +15,14 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+pub(crate) use redis::{RedisPlace, SharedRedis, url as redis_url};
+
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
     Postgres { url: String, own: Option<OwnPostgres> },
     Advisory { url: String, own: Option<OwnPostgres> },
     Etcd { endpoints: Vec<String>, prefix: String, own: Option<Mutex<Etcd>> },
+    Redis(RedisPlace),
 }
 
 /// A server of one case, which may break it.
@@ -146,6 +151,7 @@ impl Place {
             Place::Sqlite { .. } => None,
             Place::Postgres { own, .. } | Place::Advisory { own, .. } => own.as_ref().map(|own| own as &dyn Server),
             Place::Etcd { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+            Place::Redis(place) => place.server(),
         }
     }
 
@@ -161,6 +167,7 @@ impl Place {
             Place::Postgres { url, .. } => url.clone(),
             Place::Advisory { url, .. } => format!("advisory {url}"),
             Place::Etcd { endpoints, prefix, .. } => format!("etcd {} {prefix}", endpoints.join(",")),
+            Place::Redis(place) => format!("redis {}", place.words()),
         }
     }
 
@@ -171,6 +178,9 @@ impl Place {
         if let Some((endpoints, prefix)) = words.strip_prefix("etcd ").and_then(|words| words.split_once(' ')) {
             let endpoints = endpoints.split(',').map(str::to_owned).collect();
             return Place::Etcd { endpoints, prefix: prefix.to_owned(), own: None };
+        }
+        if let Some(words) = words.strip_prefix("redis ") {
+            return Place::Redis(RedisPlace::from_words(words));
         }
         match words.starts_with("postgres") {
             true => Place::Postgres { url: words.to_owned(), own: None },
@@ -188,6 +198,7 @@ impl Place {
                 let options = EtcdOptions { prefix: prefix.clone(), ..EtcdOptions::new(endpoints.clone()) };
                 Box::new(EtcdConnector::new(options).expect("options that fit"))
             }
+            Place::Redis(place) => place.redis(),
         }
     }
 
@@ -206,7 +217,7 @@ impl Place {
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
-            Place::Etcd { .. } => panic!("no database, no pool"),
+            Place::Etcd { .. } | Place::Redis(_) => panic!("no database, no pool"),
         }
     }
 

@@ -107,14 +107,14 @@ impl Default for Redis {
             sentinels: Urls::default(),
             master: String::new(),
             wait_replicas: 0,
-            prefix: "settled:".to_owned(),
+            prefix: lease::RedisOptions::PREFIX.to_owned(),
         }
     }
 }
 
 impl Default for Redlock {
     fn default() -> Self {
-        Redlock { urls: Urls::default(), prefix: "settled:".to_owned() }
+        Redlock { urls: Urls::default(), prefix: lease::RedisOptions::PREFIX.to_owned() }
     }
 }
 

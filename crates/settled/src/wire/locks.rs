@@ -10,10 +10,10 @@ pub(crate) fn connector(config: &Config) -> anyhow::Result<Box<dyn Connector>> {
     Ok(match config.lease.backend {
         Backend::Database if url.starts_with("sqlite:") => Box::new(SqliteConnector::new(&ledger::sqlite::file_of(url)?)),
         Backend::Database => Box::new(PostgresConnector::new(url)?),
-        Backend::PostgresAdvisory => anyhow::bail!("later"),
+        Backend::PostgresAdvisory => Box::new(PostgresAdvisoryConnector::new(url, config.ttl())?),
         Backend::Etcd => Box::new(EtcdConnector::new(etcd(config))?),
-        Backend::Redis => anyhow::bail!("later"),
-        Backend::Redlock => anyhow::bail!("later"),
+        Backend::Redis => Box::new(RedisConnector::new(redis(config))?),
+        Backend::Redlock => Box::new(RedlockConnector::new(redlock(config))?),
     })
 }
 
