@@ -105,10 +105,11 @@ fn frozen_process(place: &Place) {
 /// The connector was made for a shorter TTL than it is asked for.
 fn longest_grant(place: &Place) {
     run(async {
-        let (mut mine, mut yours) = (backend(place).await, backend(place).await);
+        let mut mine = backend(place).await;
         let (long, begun) = (ask(SHORT * 3), Instant::now());
         assert!(takes(&mut *mine, &long).await);
         pause(u64::try_from((SHORT * 2).as_millis()).expect("short")).await;
+        let mut yours = backend(place).await;
         assert!(!takes(&mut *yours, &ask(SHORT)).await, "its session ended before it");
         assert_eq!(mine.renew(&long).await.expect("an answer"), Renew::Renewed);
         until("over", SHORT * 6, async || takes(&mut *yours, &ask(SHORT)).await).await;
@@ -183,6 +184,21 @@ fn shows_holder(place: &Place) {
         sqlx::query("SELECT pg_advisory_lock(1, 2), pg_advisory_lock(3)").execute(&pool).await.expect("locked");
         assert_eq!(backend(place).await.inspect(name().as_str()).await.expect("rows").len(), 1);
     });
+}
+
+/// The server's timers were set before: none of them takes the step for time that has passed.
+pub(crate) fn stepped_clock() -> Result<(), lab::Error> {
+    let place = Place::own_advisory()?;
+    place.server().expect("its own").step_clocks(Duration::ZERO)?;
+    run(async {
+        let (mut mine, held) = (backend(&place).await, ask(FOR_EVER));
+        assert!(takes(&mut *mine, &held).await);
+        place.server().expect("its own").step_clocks(FOR_EVER * 10).expect("libfaketime");
+        pause(6_000).await; // longer than any timer of a statement
+        assert!(!takes(&mut *backend(&place).await, &ask(FOR_EVER)).await, "ended early");
+        assert_eq!(mine.renew(&held).await.expect("an answer"), Renew::Renewed);
+    });
+    Ok(())
 }
 
 fn connector(url: &PostgresUrl) -> PostgresAdvisoryConnector {
