@@ -59,8 +59,13 @@ pub fn matrix(services: &[Capabilities]) -> String {
 }
 
 /// Every lock service of this crate, in the order of the table.
-pub const ALL: &[Capabilities] =
-    &[crate::sqlite::CAPABILITIES, crate::postgres::CAPABILITIES, crate::etcd::CAPABILITIES, crate::redis::CAPABILITIES];
+pub const ALL: &[Capabilities] = &[
+    crate::sqlite::CAPABILITIES,
+    crate::postgres::CAPABILITIES,
+    crate::etcd::CAPABILITIES,
+    crate::redis::CAPABILITIES,
+    crate::redlock::CAPABILITIES,
+];
 
 /// The one of that name.
 ///

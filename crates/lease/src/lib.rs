@@ -46,6 +46,7 @@ mod handle;
 pub mod keeper;
 pub mod postgres;
 pub mod redis;
+pub mod redlock;
 mod settings;
 pub mod sqlite;
 
@@ -59,5 +60,6 @@ pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
+pub use redlock::{RedlockBackend, RedlockConnector, RedlockOptions};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};
