@@ -62,6 +62,7 @@ pub fn matrix(services: &[Capabilities]) -> String {
 pub const ALL: &[Capabilities] = &[
     crate::sqlite::CAPABILITIES,
     crate::postgres::CAPABILITIES,
+    crate::postgres_advisory::CAPABILITIES,
     crate::etcd::CAPABILITIES,
     crate::redis::CAPABILITIES,
     crate::redlock::CAPABILITIES,

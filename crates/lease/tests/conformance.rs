@@ -10,7 +10,7 @@ use lab::trials::Suite;
 use std::process::ExitCode;
 use std::sync::Arc;
 use suite::place::{Place, RedisPlace, SharedEtcd, SharedRedis};
-use suite::{CASES, DATABASE_CASES, capabilities, child, only_etcd, only_postgres, only_sqlite};
+use suite::{CASES, DATABASE_CASES, capabilities, child, only_advisory, only_etcd, only_postgres, only_sqlite};
 
 fn main() -> ExitCode {
     // some cases start this binary again, as the process that is frozen or has a wrong clock
@@ -27,10 +27,12 @@ fn main() -> ExitCode {
         trials = trials.plain(&format!("redlock: {name}"), move || shared.place(5).map(|place| case(&Place::Redlock(place))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in DATABASE_CASES {
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
+        trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in capabilities::CASES {
         trials = trials.plain(&format!("etcd: {name}"), || Etcd::start_three().map(|own| case(&Place::own_etcd(own))));
@@ -41,6 +43,10 @@ fn main() -> ExitCode {
             case(&Place::own_postgres()?);
             Ok::<_, lab::Error>(())
         });
+        trials = trials.plain(&format!("postgres-advisory: {name}"), || {
+            case(&Place::own_advisory()?);
+            Ok::<_, lab::Error>(())
+        });
     }
     trials = trials.plain("what each of them gives, as one table", capabilities::matrix);
     for (name, case) in only_sqlite::CASES {
@@ -49,8 +55,14 @@ fn main() -> ExitCode {
     for (name, case) in only_postgres::CASES {
         trials = trials.with_postgres(&format!("postgres only: {name}"), |url| case(&Place::postgres(url)));
     }
+    for (name, case) in only_advisory::CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(&Place::advisory(url)));
+    }
+    for (name, case) in only_advisory::POOLER_CASES {
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(url));
+    }
     for (name, case) in only_etcd::CASES {
-        trials = trials.plain(&format!("etcd only: {name}"), || case());
+        trials = trials.plain(&format!("etcd only: {name}"), case);
     }
     let exit = trials
         .with_postgres("postgres only: clocks three minutes wrong agree (L19)", |url| {

@@ -34,7 +34,7 @@ fn failover(url: &PostgresUrl) -> Result<(), Error> {
     let world = World::postgres(url)
         .having(redis(&[
             ("SETTLED__LEASE__REDIS__SENTINELS", format!("redis://{}", trio.sentinel_address())),
-            ("SETTLED__LEASE__REDIS__MASTER", PRIMARY_NAME.to_owned()),
+            ("SETTLED__LEASE__REDIS__URL", format!("redis://{PRIMARY_NAME}")),
         ]))
         .with_more(&ONE_UNIT)
         .with_more(&[("SETTLED__LEASE__TTL_MS", "60000")]);
