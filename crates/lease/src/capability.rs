@@ -65,6 +65,7 @@ pub const ALL: &[Capabilities] = &[
     crate::postgres_advisory::CAPABILITIES,
     crate::etcd::CAPABILITIES,
     crate::redis::CAPABILITIES,
+    crate::redlock::CAPABILITIES,
 ];
 
 /// The one of that name.

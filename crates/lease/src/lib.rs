@@ -32,7 +32,7 @@
 //!
 //! # Reading order
 //!
-//! [`contract`] (what every lock service must do) → [`keeper`] → one backend, [`postgres`] or [`sqlite`].
+//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`], [`sqlite`] or [`mod@redis`].
 //! A new backend is one file that implements [`Backend`] and [`Connector`], and one line in `tests/conformance.rs`.
 
 pub mod capability;
@@ -47,6 +47,7 @@ pub mod keeper;
 pub mod postgres;
 pub mod postgres_advisory;
 pub mod redis;
+pub mod redlock;
 mod settings;
 pub mod sqlite;
 
@@ -61,5 +62,6 @@ pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
 pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
 pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
+pub use redlock::{RedlockBackend, RedlockConnector, RedlockOptions};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -93,8 +93,6 @@ pub struct RedisConnector {
     reach: Reach,
     prefix: Prefix,
     wait_replicas: u32,
-    /// Whether it evicts was looked at, and told.
-    looked: bool,
 }
 
 impl RedisConnector {
@@ -112,7 +110,7 @@ impl RedisConnector {
             });
             Reach::Sentinels { sentinels: sentinels.collect::<Result<_, _>>()?, primary: server }
         };
-        Ok(RedisConnector { reach, prefix: usable(prefix)?, wait_replicas, looked: false })
+        Ok(RedisConnector { reach, prefix: usable(prefix)?, wait_replicas })
     }
 }
 
@@ -127,16 +125,7 @@ pub(crate) fn usable(prefix: String) -> Result<Prefix, LeaseError> {
 #[async_trait]
 impl Connector for RedisConnector {
     async fn connect(&mut self) -> Result<Box<dyn Backend>, LeaseError> {
-        let mut connection = self.reach.connect(LONGEST).await?;
-        let place = self.reach.place();
-        if !self.looked {
-            let policy =
-                reach::eviction(&mut connection).await.map_err(|error| unavailable(&place, "connect", LONGEST, error))?;
-            if let Some(policy) = policy {
-                tracing::warn!(redis = %place, %policy, "redis evicts keys when its memory is full, leases too; set maxmemory-policy noeviction");
-            }
-            self.looked = true;
-        }
+        let (connection, place) = (self.reach.connect(LONGEST).await?, self.reach.place());
         let (prefix, wait_replicas) = (self.prefix.clone(), self.wait_replicas);
         Ok(Box::new(RedisBackend { connection, place, prefix, wait_replicas }))
     }

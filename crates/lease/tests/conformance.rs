@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         trials = trials.plain(&format!("etcd: {name}"), move || shared.place().map(|place| case(&place)));
         let shared = Arc::clone(&redis);
         trials = trials.plain(&format!("redis: {name}"), move || shared.place(1).map(|place| case(&Place::Redis(place))));
+        let shared = Arc::clone(&redis);
+        trials = trials.plain(&format!("redlock: {name}"), move || shared.place(5).map(|place| case(&Place::Redlock(place))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.with_postgres(&format!("postgres: {name}"), |url| case(&Place::postgres(url)));
         trials = trials.with_postgres(&format!("postgres-advisory: {name}"), |url| case(&Place::advisory(url)));
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     for (name, case) in capabilities::CASES {
         trials = trials.plain(&format!("etcd: {name}"), || Etcd::start_three().map(|own| case(&Place::own_etcd(own))));
         trials = trials.plain(&format!("redis: {name}"), || RedisPlace::own(1).map(|own| case(&Place::Redis(own))));
+        trials = trials.plain(&format!("redlock: {name}"), || RedisPlace::own(5).map(|own| case(&Place::Redlock(own))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));
         trials = trials.plain(&format!("postgres: {name}"), || {
             case(&Place::own_postgres()?);

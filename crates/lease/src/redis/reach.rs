@@ -11,6 +11,8 @@ use redis::{
     TlsCertificates,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -28,6 +30,8 @@ pub struct RedisTls {
 pub(crate) struct Server {
     info: ConnectionInfo,
     tls: RedisTls,
+    /// Whether it evicts was looked at, and told. Once for a process.
+    looked: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -49,7 +53,7 @@ impl Server {
             }
             _ => {}
         }
-        Ok(Server { info, tls: tls.clone() })
+        Ok(Server { info, tls: tls.clone(), looked: Arc::default() })
     }
 
     /// For logs and errors; without user and password.
@@ -73,22 +77,25 @@ impl Server {
             }
             _ => ConnectionAddr::Tcp(host, port),
         };
-        Server { info: self.info.clone().set_addr(addr), tls: self.tls.clone() }
+        Server { info: self.info.clone().set_addr(addr), ..self.clone() }
     }
 
     /// A connection to a server that takes writes. Connecting and each answer take at most `limit`.
     pub(crate) async fn primary(&self, limit: Duration) -> Result<MultiplexedConnection, LeaseError> {
         let mut connection = self.open(limit).await?;
-        let failed = |source| Err(LeaseError::Unavailable { what: self.place(), doing: "connect", source });
-        match redis::cmd("ROLE").query_async::<Vec<redis::Value>>(&mut connection).await {
-            Ok(role) => match role.into_iter().next().map(redis::from_redis_value::<String>) {
-                Some(Ok(role)) if role == "master" => Ok(connection),
-                _ => failed("it is a replica and takes no writes; name its primary, or the sentinels that know it".into()),
-            },
-            // a user who may not ask for the role is told by the first write
-            Err(error) if is_refusal(&error) => Ok(connection),
-            Err(error) => Err(unavailable(&self.place(), "connect", limit, error)),
+        let failed = |error| unavailable(&self.place(), "connect", limit, error);
+        if is_replica(&mut connection).await.map_err(failed)? {
+            let source = "it is a replica and takes no writes; name its primary, or the sentinels that know it".into();
+            return Err(LeaseError::Unavailable { what: self.place(), doing: "connect", source });
         }
+        if !self.looked.load(Ordering::Relaxed) {
+            if let Some(policy) = eviction(&mut connection).await.map_err(failed)? {
+                let redis = self.place();
+                tracing::warn!(%redis, %policy, "redis evicts keys when its memory is full, leases too; set maxmemory-policy noeviction");
+            }
+            self.looked.store(true, Ordering::Relaxed);
+        }
+        Ok(connection)
     }
 
     async fn open(&self, limit: Duration) -> Result<MultiplexedConnection, LeaseError> {
@@ -180,11 +187,20 @@ fn no_answer(what: String, source: Box<dyn std::error::Error + Send + Sync>) -> 
     LeaseError::Unavailable { what, doing: "connect", source }
 }
 
+/// Whether it says that it is one. A user who may not ask for the role is told by the first write.
+async fn is_replica(connection: &mut MultiplexedConnection) -> Result<bool, RedisError> {
+    match redis::cmd("ROLE").query_async::<Vec<redis::Value>>(connection).await {
+        Ok(role) => Ok(role.first() != Some(&redis::Value::BulkString(b"master".to_vec()))),
+        Err(error) if is_refusal(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// How a server that forgets keys when its memory is full is set up; nothing where it forgets none, or does not say.
 ///
 /// # Errors
 /// It did not answer.
-pub(crate) async fn eviction(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
+async fn eviction(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
     let answer: Result<Vec<String>, _> = redis::cmd("CONFIG").arg("GET").arg("maxmemory*").query_async(connection).await;
     match answer {
         Ok(pairs) => Ok(evicts(&pairs)),

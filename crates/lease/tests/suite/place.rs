@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub(crate) use redis::{RedisPlace, SharedRedis, url as redis_url};
+pub(crate) use redis::{RedisPlace, SharedRedis};
 
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
@@ -23,6 +23,7 @@ pub(crate) enum Place {
     Advisory { url: String, own: Option<OwnPostgres> },
     Etcd { endpoints: Vec<String>, prefix: String, own: Option<Mutex<Etcd>> },
     Redis(RedisPlace),
+    Redlock(RedisPlace),
 }
 
 /// A server of one case, which may break it.
@@ -151,7 +152,7 @@ impl Place {
             Place::Sqlite { .. } => None,
             Place::Postgres { own, .. } | Place::Advisory { own, .. } => own.as_ref().map(|own| own as &dyn Server),
             Place::Etcd { own, .. } => own.as_ref().map(|own| own as &dyn Server),
-            Place::Redis(place) => place.server(),
+            Place::Redis(place) | Place::Redlock(place) => place.server(),
         }
     }
 
@@ -168,6 +169,7 @@ impl Place {
             Place::Advisory { url, .. } => format!("advisory {url}"),
             Place::Etcd { endpoints, prefix, .. } => format!("etcd {} {prefix}", endpoints.join(",")),
             Place::Redis(place) => format!("redis {}", place.words()),
+            Place::Redlock(place) => format!("redlock {}", place.words()),
         }
     }
 
@@ -181,6 +183,9 @@ impl Place {
         }
         if let Some(words) = words.strip_prefix("redis ") {
             return Place::Redis(RedisPlace::from_words(words));
+        }
+        if let Some(words) = words.strip_prefix("redlock ") {
+            return Place::Redlock(RedisPlace::from_words(words));
         }
         match words.starts_with("postgres") {
             true => Place::Postgres { url: words.to_owned(), own: None },
@@ -199,6 +204,7 @@ impl Place {
                 Box::new(EtcdConnector::new(options).expect("options that fit"))
             }
             Place::Redis(place) => place.redis(),
+            Place::Redlock(place) => place.redlock(),
         }
     }
 
@@ -217,7 +223,7 @@ impl Place {
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
-            Place::Etcd { .. } | Place::Redis(_) => panic!("no database, no pool"),
+            Place::Etcd { .. } | Place::Redis(_) | Place::Redlock(_) => panic!("no database, no pool"),
         }
     }
 

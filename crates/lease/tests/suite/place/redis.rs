@@ -2,7 +2,7 @@
 
 use super::super::capabilities::Server;
 use lab::redis::{Options, Redis};
-use lease::{Connector, RedisConnector, RedisOptions};
+use lease::{Connector, RedisConnector, RedisOptions, RedlockConnector, RedlockOptions};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
@@ -44,6 +44,11 @@ impl RedisPlace {
     pub(crate) fn redis(&self) -> Box<dyn Connector> {
         let options = RedisOptions { prefix: self.prefix.clone(), ..RedisOptions::new(&self.urls[0]) };
         Box::new(RedisConnector::new(options).expect("options that fit"))
+    }
+
+    pub(crate) fn redlock(&self) -> Box<dyn Connector> {
+        let options = RedlockOptions { prefix: self.prefix.clone(), ..RedlockOptions::new(&self.urls) };
+        Box::new(RedlockConnector::new(options).expect("options that fit"))
     }
 }
 
