@@ -111,11 +111,12 @@ pub(super) fn name_of(prefix: &str, key: &[u8]) -> Option<LeaseName> {
 
 /// What the last read of a transaction found.
 pub(super) fn found(answer: &TxnResponse) -> Vec<KeyValue> {
-    let reads = answer.op_responses().into_iter().filter_map(|response| match response {
+    let mut responses = answer.op_responses().into_iter().rev();
+    let read = responses.find_map(|response| match response {
         TxnOpResponse::Get(mut read) => Some(read.take_kvs()),
         _ => None,
     });
-    reads.last().unwrap_or_default()
+    read.unwrap_or_default()
 }
 
 #[cfg(test)]

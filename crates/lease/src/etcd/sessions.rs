@@ -5,8 +5,9 @@
 //! a lease that other grants keep alive would keep that key alive as well. New keys then go under another etcd lease, the old keys
 //! are handed over to it at their next renewals, and the old one is revoked with whatever did arrive.
 
-use crate::{Ask, LeaseName, Nonce};
+use crate::{Ask, BootClock, BootInstant, Clock, LeaseName, Nonce};
 use domain::ids::HolderId;
+use etcd_client::KeyValue;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,6 +38,29 @@ pub(super) struct Kept {
     pub(super) revision: i64,
     pub(super) lease: i64,
     pub(super) standing: Standing,
+    /// Not asked for again by then, it is nobody's: its owner has counted from an earlier instant.
+    until: BootInstant,
+}
+
+impl Kept {
+    pub(super) fn new(key: String, revision: i64, lease: i64, standing: Standing, sent: BootInstant, ask: &Ask) -> Kept {
+        Kept { key, revision, lease, standing, until: sent + ask.ttl }
+    }
+
+    /// A key that etcd has, but of which nothing was known here.
+    pub(super) fn found(key: &KeyValue, standing: Standing, ask: &Ask) -> Kept {
+        let name = String::from_utf8_lossy(key.key()).into_owned();
+        Kept::new(name, key.create_revision(), key.lease(), standing, BootClock.now(), ask)
+    }
+
+    pub(super) fn standing(self, standing: Standing) -> Kept {
+        Kept { standing, ..self }
+    }
+
+    /// It was asked for again at that instant, with success.
+    pub(super) fn prolonged(self, sent: BootInstant, ask: &Ask) -> Kept {
+        Kept { until: sent + ask.ttl, ..self }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +115,19 @@ impl Sessions {
         for kept in inner.kept.values_mut().filter(|kept| kept.lease == id) {
             kept.standing = Standing::Gone;
         }
+    }
+
+    /// Forgets the keys whose owners have given up, in an outage that outlasted their patience, and retires the leases they are under:
+    /// one that others keep alive would keep such a key for ever.
+    pub(super) fn drop_orphans(&self, now: BootInstant) {
+        let Inner { shared, kept } = &mut *self.inner();
+        kept.retain(|_, kept| {
+            let is_orphan = kept.until < now;
+            if is_orphan {
+                shared.iter_mut().filter(|shared| shared.id == kept.lease).for_each(|shared| shared.retired = true);
+            }
+            !is_orphan
+        });
     }
 
     /// Retired, and nothing confirmed is left under them: to be revoked.
@@ -148,8 +185,10 @@ mod tests {
     }
 
     fn kept(lease: i64, standing: Standing) -> Kept {
-        Kept { key: "x/1".to_owned(), revision: 5, lease, standing }
+        Kept::new("x/1".to_owned(), 5, lease, standing, BootInstant::from_nanos(0), &ask(1))
     }
+
+    const NOBODY: [i64; 0] = [];
 
     #[test]
     fn an_answer_keeps_the_lease_and_none_retires_it() {
@@ -169,9 +208,9 @@ mod tests {
         sessions.keep(&ask(1), kept(1, Standing::Holds));
         sessions.keep(&ask(2), kept(1, Standing::Waits));
         drop(sessions.doubt(1));
-        assert_eq!(sessions.idle(), [0_i64; 0]);
+        assert_eq!(sessions.idle(), NOBODY);
         sessions.forget(&ask(1));
-        assert_eq!(sessions.idle(), [0_i64; 0]);
+        assert_eq!(sessions.idle(), NOBODY);
         sessions.forget(&ask(2));
         assert_eq!(sessions.idle(), [1]);
     }
@@ -185,6 +224,21 @@ mod tests {
         sessions.ended(1);
         assert!(sessions.kept(&ask(1)).is_none());
         assert_eq!(sessions.kept(&ask(2)).map(|kept| kept.standing), Some(Standing::Gone));
-        assert_eq!(sessions.all(), [0_i64; 0]);
+        assert_eq!(sessions.all(), NOBODY);
+    }
+
+    #[test]
+    fn a_key_that_nobody_asks_for_any_more_takes_its_lease_along() {
+        let sessions = Sessions::default();
+        sessions.opened(1, 2);
+        sessions.keep(&ask(1), kept(1, Standing::Holds));
+        let later = BootInstant::from_nanos(1_500_000_000);
+        sessions.keep(&ask(2), kept(1, Standing::Holds).prolonged(later, &ask(2)));
+        sessions.drop_orphans(BootInstant::from_nanos(1_900_000_000));
+        assert_eq!(sessions.current(2), Some(1), "both are in time");
+        sessions.drop_orphans(BootInstant::from_nanos(2_100_000_000));
+        assert!(sessions.kept(&ask(1)).is_none() && sessions.kept(&ask(2)).is_some());
+        assert!(sessions.is_retired(1));
+        assert_eq!(sessions.idle(), NOBODY, "the other is still under it");
     }
 }

@@ -23,7 +23,7 @@ impl Keeper {
     pub async fn acquire(&self, name: &LeaseName, limit: Duration) -> Result<Option<Lease>, LeaseError> {
         let until = BootClock.now() + limit;
         let mut place = Place { ask: self.fresh(name), commands: self.commands.clone(), taken: false };
-        let mut tries = 0;
+        let (mut tries, mut woken, mut in_line) = (0, 0, false);
         loop {
             place.taken = true; // until an answer says otherwise
             match self.attempt(place.ask.clone(), true).await {
@@ -32,14 +32,20 @@ impl Keeper {
                     return Ok(Some(lease));
                 }
                 Ok(Try::Held) => {
-                    place.taken = false;
+                    place.taken = in_line;
                     tokio::time::sleep(pause(tries).min(left(until))).await;
                     tries += 1;
                 }
                 // a place lasts for a TTL: we say often enough that we are still here
                 Ok(Try::InLine(turn)) => {
+                    in_line = true;
                     let longest = self.settings.next_renewal().min(left(until));
-                    let _ = tokio::time::timeout(longest, turn).await;
+                    let was_woken = tokio::time::timeout(longest, turn).await.is_ok();
+                    woken = if was_woken { woken + 1 } else { 0 };
+                    // in vain the last time, as when those before us give up, or the service keeps no watch for us
+                    if woken > 1 {
+                        tokio::time::sleep(pause(woken - 2).min(left(until))).await;
+                    }
                 }
                 Err(error) => {
                     place.taken = false; // the keeper gives back what an unanswered request may have left

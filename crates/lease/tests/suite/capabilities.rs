@@ -4,7 +4,7 @@ use super::child::{Child, Task};
 use super::place::Place;
 use super::{Case, acquire_within, ask, backend, keeper, name, pause, run, someone};
 use lease::capability::{self, Capabilities};
-use lease::{Acquire, Ask, Keeper, KeeperSettings, LeaseError, Line, Release, Renew, TokenSource};
+use lease::{Acquire, Ask, Keeper, KeeperSettings, LeaseError, Line, Release, Renew, SERVICES, TokenSource};
 use std::time::Duration;
 
 /// Each gets a service of its own, which it may break.
@@ -228,10 +228,10 @@ fn shortest_ttl(place: &Place) {
 
 /// The table of the README, from what the services declare; printed for those who look.
 pub(crate) fn matrix() {
-    let table = capability::matrix(capability::ALL);
+    let table = capability::matrix(SERVICES);
     println!("{table}");
     assert_eq!(table.lines().count(), 11, "{table}");
-    for of in capability::ALL {
+    for of in SERVICES {
         assert!(table.contains(of.name));
     }
 }

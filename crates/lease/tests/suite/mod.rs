@@ -16,7 +16,7 @@ mod recovery;
 mod releases;
 mod unclaimed;
 mod waiting;
-mod weather;
+pub(crate) mod weather;
 
 use domain::ids::{HolderId, LedgerId};
 use lease::{Acquire, Ask, Backend, Keeper, KeeperSettings, Lease, LeaseName, Nonce};
@@ -71,6 +71,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a wait has a limit", waiting::limit),
     ("a cancelled wait leaves nothing (L11)", waiting::cancelled),
     ("who waits is told of an outage at once", waiting::outage),
+    ("a turn that comes to nothing is not asked for again at once", waiting::turns_in_vain),
     ("two hundred waiters do not stampede", waiting::no_herd),
     ("no update is lost", fuzz::no_lost_update),
 ];

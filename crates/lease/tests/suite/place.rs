@@ -1,5 +1,7 @@
 //! A lock service of one case, empty at first, gone afterwards.
 
+mod redis;
+
 use super::capabilities::Server;
 use lab::etcd::Etcd;
 use lab::faketime::SteppedClock;
@@ -8,16 +10,20 @@ use lease::{Connector, EtcdConnector, EtcdOptions, PostgresAdvisoryConnector, Po
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
+
+pub(crate) use redis::{RedisPlace, SharedRedis};
 
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
     Postgres { url: String, own: Option<OwnPostgres> },
     Advisory { url: String, own: Option<OwnPostgres> },
     Etcd { endpoints: Vec<String>, prefix: String, own: Option<Mutex<Etcd>> },
+    Redis(RedisPlace),
+    Redlock(RedisPlace),
 }
 
 /// A server of one case, which may break it.
@@ -134,12 +140,19 @@ impl Place {
         Place::Etcd { endpoints: cluster.endpoints(), prefix: EtcdOptions::PREFIX.to_owned(), own: Some(Mutex::new(cluster)) }
     }
 
+    /// The cluster of a place that has its own.
+    pub(crate) fn cluster(&self) -> MutexGuard<'_, Etcd> {
+        let Place::Etcd { own: Some(own), .. } = self else { panic!("not an etcd of its own") };
+        own.lock().expect("no case panics inside")
+    }
+
     /// To break it, where there is a server and it is this case's own.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
         match self {
             Place::Sqlite { .. } => None,
             Place::Postgres { own, .. } | Place::Advisory { own, .. } => own.as_ref().map(|own| own as &dyn Server),
             Place::Etcd { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+            Place::Redis(place) | Place::Redlock(place) => place.server(),
         }
     }
 
@@ -155,6 +168,8 @@ impl Place {
             Place::Postgres { url, .. } => url.clone(),
             Place::Advisory { url, .. } => format!("advisory {url}"),
             Place::Etcd { endpoints, prefix, .. } => format!("etcd {} {prefix}", endpoints.join(",")),
+            Place::Redis(place) => format!("redis {}", place.words()),
+            Place::Redlock(place) => format!("redlock {}", place.words()),
         }
     }
 
@@ -165,6 +180,12 @@ impl Place {
         if let Some((endpoints, prefix)) = words.strip_prefix("etcd ").and_then(|words| words.split_once(' ')) {
             let endpoints = endpoints.split(',').map(str::to_owned).collect();
             return Place::Etcd { endpoints, prefix: prefix.to_owned(), own: None };
+        }
+        if let Some(words) = words.strip_prefix("redis ") {
+            return Place::Redis(RedisPlace::from_words(words));
+        }
+        if let Some(words) = words.strip_prefix("redlock ") {
+            return Place::Redlock(RedisPlace::from_words(words));
         }
         match words.starts_with("postgres") {
             true => Place::Postgres { url: words.to_owned(), own: None },
@@ -182,6 +203,8 @@ impl Place {
                 let options = EtcdOptions { prefix: prefix.clone(), ..EtcdOptions::new(endpoints.clone()) };
                 Box::new(EtcdConnector::new(options).expect("options that fit"))
             }
+            Place::Redis(place) => place.redis(),
+            Place::Redlock(place) => place.redlock(),
         }
     }
 
@@ -200,7 +223,7 @@ impl Place {
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
-            Place::Etcd { .. } => panic!("no database, no pool"),
+            Place::Etcd { .. } | Place::Redis(_) | Place::Redlock(_) => panic!("no database, no pool"),
         }
     }
 

@@ -67,6 +67,21 @@ pub(crate) fn outage(place: &Place) {
     });
 }
 
+/// As where a service refuses to tell us when it is our turn.
+pub(crate) fn turns_in_vain(place: &Place) {
+    run(async {
+        let weather = Weather::default();
+        let (mine, yours) = (keeper(place, FOR_EVER), weather.keeper(place, FOR_EVER));
+        let lease = acquire(&mine).await;
+        weather.set("line", Sky::Restless);
+        assert!(yours.acquire(&name(), Duration::from_secs(2)).await.expect("an answer").is_none());
+        let asked = weather.begun("line");
+        assert!((2..40).contains(&asked), "asked {asked} times in two seconds");
+        assert_eq!(lease.release().await, Release::Released);
+        acquire_within(&mine, LIMIT).await;
+    });
+}
+
 /// Two hundred waiters in twenty-five processes: what a release costs does not grow with them.
 pub(crate) fn no_herd(place: &Place) {
     const PROCESSES: usize = 25;

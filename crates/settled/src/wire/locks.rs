@@ -1,7 +1,10 @@
 //! `[lease]` → a connector to the lock service.
 
 use crate::config::{Backend, Config, Tls};
-use lease::{Connector, EtcdConnector, EtcdOptions, PostgresConnector, SqliteConnector};
+use lease::{
+    Connector, EtcdConnector, EtcdOptions, PostgresAdvisoryConnector, PostgresConnector, RedisConnector, RedisOptions, RedisTls,
+    RedlockConnector, RedlockOptions, SqliteConnector,
+};
 use std::path::PathBuf;
 
 /// To the lock service that is configured. Asks it nothing yet.
@@ -26,6 +29,26 @@ fn etcd(config: &Config) -> EtcdOptions {
         certificate: certificate(tls),
         ..EtcdOptions::new(etcd.endpoints())
     }
+}
+
+fn redis(config: &Config) -> RedisOptions {
+    let redis = &config.lease.redis;
+    RedisOptions {
+        sentinels: redis.sentinels.list(),
+        tls: redis_tls(&config.lease.tls),
+        prefix: redis.prefix.clone(),
+        wait_replicas: redis.wait_replicas,
+        ..RedisOptions::new(&redis.url.list().concat())
+    }
+}
+
+fn redlock(config: &Config) -> RedlockOptions {
+    let (redlock, tls) = (&config.lease.redlock, redis_tls(&config.lease.tls));
+    RedlockOptions { tls, prefix: redlock.prefix.clone(), ..RedlockOptions::new(&redlock.urls.list()) }
+}
+
+fn redis_tls(tls: &Tls) -> RedisTls {
+    RedisTls { ca_file: tls.ca_file.clone(), certificate: certificate(tls) }
 }
 
 fn certificate(tls: &Tls) -> Option<(PathBuf, PathBuf)> {

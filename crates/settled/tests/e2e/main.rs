@@ -1,5 +1,6 @@
 //! The program as its users have it: real processes, real servers, real files. One topic a file; `world.rs` is the fixture.
 
+mod advice;
 mod broken_input;
 mod corrections;
 mod etcd;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
+    suite = advice::add(suite);
     suite = broken_input::add(suite);
     suite = corrections::add(suite);
     suite = etcd::add(suite);

@@ -260,6 +260,17 @@ fn reloaded(world: &World) {
     wait_until("a run of the new schedule", || !history(&plain).is_empty());
     plain.import_sample(1, 1);
     wait_until("debug lines", || instance.events().iter().any(|event| event["level"] == "DEBUG"));
+    // sound for itself; with the lease that stays in force until a restart it is not
+    let longer = text("*/3 * * * * *", "debug", 60_000) + "[worker]\nsettle_timeout_ms = 20000\n";
+    plain.file("settled.toml", longer);
+    instance.process.hangup().expect("a signal");
+    let refused = || -> Vec<String> {
+        let events = instance.events().into_iter();
+        let refused = events.filter(|event| event["message"].as_str().is_some_and(|text| text.contains("the old one stays")));
+        refused.map(|event| event["error"].to_string()).collect()
+    };
+    wait_until("the mixture is refused", || refused().len() == 2);
+    assert!(refused()[1].contains("worker.settle_timeout_ms is 20000"), "{:?}", refused());
     instance.process.terminate().expect("a signal");
     instance.end_quietly();
 }

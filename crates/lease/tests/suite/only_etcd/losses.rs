@@ -1,0 +1,128 @@
+//! How a lease is lost in etcd, and what does not prove that it is not.
+
+use super::{connector, lease_of, left_s, line, one, three};
+use crate::suite::place::Place;
+use crate::suite::{FOR_EVER, acquire, ask, backend, keeper, pause, run, takes};
+use lease::{Backend, LostWhy, Proof, Release, Renew};
+use std::time::Duration;
+
+pub(super) fn revoked() -> Result<(), lab::Error> {
+    const TTL: Duration = Duration::from_secs(3);
+    let place = one()?;
+    run(async {
+        let mine = keeper(&place, TTL);
+        let lease = acquire(&mine).await;
+        // also right after a beat, over a stream that was used before
+        assert_eq!(lease.prove().await.expect("an answer"), Proof::Owner);
+        let key = line(&place.cluster()).remove(0);
+        place.cluster().ctl(&["lease", "revoke", lease_of(&key)]).expect("revoked");
+        tokio::time::timeout(TTL, lease.lost()).await.expect("the next renewal says so");
+        assert_eq!(lease.check().expect_err("lost").why, LostWhy::TakenOver);
+        assert_eq!(lease.release().await, Release::NotHeld);
+
+        // on a connection that has no stream yet
+        let mut connector = place.connector();
+        let mut first = connector.connect().await.expect("a connection");
+        let ask = ask(FOR_EVER);
+        assert!(takes(&mut *first, &ask).await);
+        let key = line(&place.cluster()).remove(0);
+        place.cluster().ctl(&["lease", "revoke", lease_of(&key)]).expect("revoked");
+        let mut second = connector.connect().await.expect("a connection");
+        assert_eq!(second.renew(&ask).await.expect("an answer"), Renew::Lost);
+        assert_eq!(second.renew(&ask).await.expect("an answer"), Renew::Lost);
+    });
+    Ok(())
+}
+
+pub(super) fn key_deleted() -> Result<(), lab::Error> {
+    let place = one()?;
+    run(async {
+        let mine = keeper(&place, FOR_EVER);
+        let lease = acquire(&mine).await;
+        let key = line(&place.cluster()).remove(0);
+        place.cluster().ctl(&["del", &key]).expect("deleted");
+        assert_eq!(lease.prove().await.expect("an answer"), Proof::NotOwner);
+        assert!(left_s(&place.cluster(), lease_of(&key)) > 0, "etcd still says yes to a keepalive");
+        assert_eq!(lease.check().expect_err("lost").why, LostWhy::TakenOver);
+    });
+    Ok(())
+}
+
+/// The key is there, under its etcd lease, and it is not ours.
+pub(super) fn key_replaced() -> Result<(), lab::Error> {
+    let place = one()?;
+    run(async {
+        let mine = keeper(&place, FOR_EVER);
+        let lease = acquire(&mine).await;
+        let key = line(&place.cluster()).remove(0);
+        place.cluster().ctl(&["del", &key]).expect("deleted");
+        place.cluster().ctl(&["put", &key, "", "--lease", lease_of(&key)]).expect("put");
+        assert_eq!(lease.prove().await.expect("an answer"), Proof::NotOwner);
+        assert_eq!(lease.release().await, Release::NotHeld);
+        assert_eq!(line(&place.cluster()), [key], "it is another's");
+    });
+    Ok(())
+}
+
+/// A connection to one member.
+async fn at(place: &Place, member: usize) -> Box<dyn Backend> {
+    let endpoint = place.cluster().endpoints().remove(member);
+    connector(vec![endpoint]).connect().await.expect("a connection")
+}
+
+/// It wakes with the question before it and the key in its memory.
+pub(super) fn paused_leader() -> Result<(), lab::Error> {
+    let place = three()?;
+    run(async {
+        for _ in 0..3 {
+            let leader = place.cluster().leader()?;
+            let mut service = at(&place, leader).await;
+            let ask = ask(FOR_EVER);
+            assert!(takes(&mut *service, &ask).await);
+            assert_eq!(service.renew(&ask).await.expect("an answer"), Renew::Renewed);
+            place.cluster().freeze(leader)?;
+            let next = place.cluster().leader_besides(Some(leader))?;
+            let mut other = at(&place, next).await;
+            assert_eq!(other.release(&ask).await.expect("an answer"), Release::Released);
+            let (answer, ()) = tokio::join!(service.renew(&ask), async {
+                pause(200).await;
+                place.cluster().wake(leader).expect("awake");
+            });
+            assert!(!matches!(answer, Ok(Renew::Renewed)), "it was released");
+            place.cluster().wait_ready(leader)?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn paused_leader_prolongs_nothing() -> Result<(), lab::Error> {
+    const TTL: Duration = Duration::from_secs(20);
+    let place = three()?;
+    run(async {
+        for _ in 0..3 {
+            let leader = place.cluster().leader()?;
+            let mut service = at(&place, leader).await;
+            let ask = ask(TTL);
+            assert!(takes(&mut *service, &ask).await);
+            assert_eq!(service.renew(&ask).await.expect("an answer"), Renew::Renewed);
+            let key = line(&place.cluster()).remove(0);
+            place.cluster().freeze(leader)?;
+            // its successor begins to count, and is given time to
+            let next = place.cluster().leader_besides(Some(leader))?;
+            pause(4_000).await;
+            let (answer, ()) = tokio::join!(service.renew(&ask), async {
+                pause(200).await;
+                place.cluster().wake(leader).expect("awake");
+            });
+            if matches!(answer, Ok(Renew::Renewed)) {
+                place.cluster().wait_ready(next)?;
+                let left = left_s(&place.cluster(), lease_of(&key));
+                assert!(left >= 18, "renewed for {TTL:?}, and {left} s are left");
+            }
+            place.cluster().wait_ready(leader)?;
+            let mut any = backend(&place).await;
+            any.release(&ask).await.expect("an answer");
+        }
+        Ok(())
+    })
+}
