@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::member::{Member, Place};
-use crate::{Error, process};
+use crate::{Error, ports, process};
 
 /// A cold start takes a second or two; a loaded machine may need many.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -74,8 +74,9 @@ impl Etcd {
     fn place(options: EtcdOptions) -> Result<Self, Error> {
         let home = tempfile::Builder::new().prefix("settled-etcd-").tempdir();
         let home = home.map_err(Error::io("creating a temporary folder"))?;
-        let place = |number| Ok(Member { process: None, place: Place::new(home.path().to_owned(), number)? });
-        let members = (0..options.members).map(place).collect::<Result<_, Error>>()?;
+        let ports = ports::several(options.members * 2)?;
+        let place = |(number, ports): (usize, &[u16])| Place::new(home.path().to_owned(), number, ports[0], ports[1]);
+        let members = ports.chunks(2).enumerate().map(place).map(|place| Member { process: None, place }).collect();
         Ok(Self { members, token: fresh_token(), options, home, root: None })
     }
 
@@ -113,7 +114,8 @@ impl Etcd {
             }
             thread::sleep(LOOK_EVERY);
         }
-        Ok(())
+        // or it was somebody else's server that answered, on a port that this one did not get
+        self.members[at].ended()
     }
 
     /// Where clients reach the members: `127.0.0.1:<port>`, in the order of their numbers.

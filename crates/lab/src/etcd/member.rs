@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use super::{EtcdOptions, http};
 use crate::{
-    Error, ports,
+    Error,
     process::{self, Output, Process},
     programs::ETCD,
 };
@@ -26,8 +26,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(home: PathBuf, number: usize) -> Result<Self, Error> {
-        Ok(Self { name: format!("member{number}"), client_port: ports::free()?, peer_port: ports::free()?, home })
+    pub(super) fn new(home: PathBuf, number: usize, client_port: u16, peer_port: u16) -> Self {
+        Self { name: format!("member{number}"), client_port, peer_port, home }
     }
 
     pub(super) fn peer_url(&self) -> String {
