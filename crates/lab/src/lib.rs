@@ -8,6 +8,7 @@
 //! - [`postgres`]: one private PostgreSQL, and databases in it.
 //! - [`etcd`]: one private etcd, of one member or three.
 //! - [`redis`]: a private Redis, several, or a primary with its replica and a sentinel.
+//! - [`pgbouncer`]: a pooler in front of it.
 //! - [`process`]: any child process, to freeze, wake, kill, and to measure.
 //! - [`proxy`]: a network that delays, falls silent, and breaks connections.
 //! - [`faketime`]: a child whose clock is wrong, or is set while it runs.
@@ -19,12 +20,14 @@
 mod error;
 pub mod etcd;
 pub mod faketime;
+pub mod pgbouncer;
 pub mod ports;
 pub mod postgres;
 pub mod process;
 pub mod programs;
 pub mod proxy;
 pub mod redis;
+mod tree;
 pub mod trials;
 mod user;
 

@@ -32,7 +32,7 @@
 //!
 //! # Reading order
 //!
-//! [`contract`] (what every lock service must do) → [`keeper`] → one backend, [`postgres`] or [`sqlite`].
+//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`], [`sqlite`] or [`mod@redis`].
 //! A new backend is one file that implements [`Backend`] and [`Connector`], and one line in `tests/conformance.rs`.
 
 pub mod capability;
@@ -45,6 +45,10 @@ mod gate;
 mod handle;
 pub mod keeper;
 pub mod postgres;
+pub mod postgres_advisory;
+pub mod redis;
+pub mod redlock;
+mod services;
 mod settings;
 pub mod sqlite;
 
@@ -57,5 +61,9 @@ pub use etcd::{EtcdConnector, EtcdOptions};
 pub use handle::{Lease, Lost, Proof};
 pub use keeper::{Keeper, RENEWALS, TIME_LEFT};
 pub use postgres::{PostgresBackend, PostgresConnector};
+pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
+pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
+pub use redlock::{RedlockBackend, RedlockConnector, RedlockOptions};
+pub use services::{SERVICES, service};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -2,16 +2,14 @@
 //! belongs to, and the programs that user can run.
 
 use std::{
-    fs, io,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use tempfile::TempDir;
 
 use super::Binaries;
-use crate::{Error, user::User};
+use crate::{Error, tree, user::User};
 
 /// Removed from the disk when dropped.
 #[derive(Debug)]
@@ -87,36 +85,12 @@ impl Cluster {
         let Some(root) = self.binaries.unpacked_root().filter(|_| self.user.is_some()) else {
             return Ok(());
         };
-        let mut probe = self.command("postgres");
-        let probe = probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if probe.is_ok_and(|status| status.success()) {
+        if tree::is_reachable(&mut self.command("postgres")) {
             return Ok(());
         }
         let copy = self.home().join("servers");
-        for below in ["usr/lib", "usr/share/postgresql", "lib"] {
-            if root.join(below).is_dir() {
-                link_tree(&root.join(below), &copy.join(below))
-                    .map_err(Error::io(format!("copying {}", root.join(below).display())))?;
-            }
-        }
+        tree::copy(root, &["usr/lib", "usr/share/postgresql", "lib"], &copy)?;
         self.binaries = self.binaries.moved(root, &copy);
         Ok(())
     }
-}
-
-/// Hard links where the file system allows it: a tree is large, a link costs nothing.
-fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;
-    for entry in fs::read_dir(from)? {
-        let (source, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
-        let target = to.join(source.file_name().unwrap_or_default());
-        if kind.is_dir() {
-            link_tree(&source, &target)?;
-        } else if source.exists() && fs::hard_link(&source, &target).is_err() {
-            // a link to a link is refused by some file systems, across two it always is
-            fs::copy(&source, &target)?;
-        }
-    }
-    Ok(())
 }

@@ -63,9 +63,16 @@ pub(crate) fn same_nonce_again(place: &Place) {
         let (mut first, mut second) = (backend(place).await, backend(place).await);
         let ask = ask(FOR_EVER);
         assert!(takes(&mut *first, &ask).await);
+        if !place.outlives_connection() {
+            assert!(takes(&mut *first, &ask).await);
+            let other = second.try_acquire(&ask).await.expect("an answer");
+            assert!(matches!(other, Acquire::HeldByAnother { .. }), "its connection is there, and has it: {other:?}");
+            drop(first);
+            super::until("gone with its connection", SHORT * 4, async || takes(&mut *second, &ask).await).await;
+        }
         // the reply was lost, and so was the connection
         assert!(takes(&mut *second, &ask).await);
-        assert_eq!(second.inspect("").await.expect("rows").len(), 1);
+        assert_eq!(second.inspect(name().as_str()).await.expect("rows").len(), 1);
     });
 }
 

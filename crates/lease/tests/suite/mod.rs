@@ -7,6 +7,7 @@ mod fuzz;
 mod grants;
 mod keeping;
 mod losses;
+pub(crate) mod only_advisory;
 pub(crate) mod only_etcd;
 pub(crate) mod only_postgres;
 pub(crate) mod only_sqlite;

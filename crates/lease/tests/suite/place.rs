@@ -1,10 +1,12 @@
 //! A lock service of one case, empty at first, gone afterwards.
 
+mod redis;
+
 use super::capabilities::Server;
 use lab::etcd::Etcd;
 use lab::faketime::SteppedClock;
-use lab::postgres::{Durability, Postgres};
-use lease::{Connector, EtcdConnector, EtcdOptions, PostgresConnector, SqliteConnector};
+use lab::postgres::{Durability, Postgres, PostgresUrl};
+use lease::{Connector, EtcdConnector, EtcdOptions, PostgresAdvisoryConnector, PostgresConnector, SqliteConnector};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
 use std::path::PathBuf;
@@ -13,16 +15,30 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+pub(crate) use redis::{RedisPlace, SharedRedis};
+
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
     Postgres { url: String, own: Option<OwnPostgres> },
+    Advisory { url: String, own: Option<OwnPostgres> },
     Etcd { endpoints: Vec<String>, prefix: String, own: Option<Mutex<Etcd>> },
+    Redis(RedisPlace),
+    Redlock(RedisPlace),
 }
 
 /// A server of one case, which may break it.
 pub(crate) struct OwnPostgres {
     server: Mutex<Postgres>,
     clock: SteppedClock,
+}
+
+impl OwnPostgres {
+    fn start() -> Result<(OwnPostgres, PostgresUrl), lab::Error> {
+        let clock = SteppedClock::new()?;
+        let server = Postgres::start_with_clock(Durability::Off, &clock)?;
+        let url = server.url();
+        Ok((OwnPostgres { server: Mutex::new(server), clock }, url))
+    }
 }
 
 impl Server for OwnPostgres {
@@ -99,10 +115,19 @@ impl Place {
 
     /// A server of its own, whose clock can be set forward.
     pub(crate) fn own_postgres() -> Result<Place, lab::Error> {
-        let clock = SteppedClock::new()?;
-        let server = Postgres::start_with_clock(Durability::Off, &clock)?;
-        let Place::Postgres { url, .. } = Place::postgres(&server.url()) else { unreachable!("just made") };
-        Ok(Place::Postgres { url, own: Some(OwnPostgres { server: Mutex::new(server), clock }) })
+        let (own, server_url) = OwnPostgres::start()?;
+        let Place::Postgres { url, .. } = Place::postgres(&server_url) else { unreachable!("just made") };
+        Ok(Place::Postgres { url, own: Some(own) })
+    }
+
+    /// An empty database, which stays empty.
+    pub(crate) fn advisory(url: &lab::postgres::PostgresUrl) -> Place {
+        Place::Advisory { url: url.as_str().to_owned(), own: None }
+    }
+
+    pub(crate) fn own_advisory() -> Result<Place, lab::Error> {
+        let (own, url) = OwnPostgres::start()?;
+        Ok(Place::Advisory { url: url.as_str().to_owned(), own: Some(own) })
     }
 
     /// A part of a cluster that others use as well.
@@ -125,9 +150,15 @@ impl Place {
     pub(crate) fn server(&self) -> Option<&dyn Server> {
         match self {
             Place::Sqlite { .. } => None,
-            Place::Postgres { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+            Place::Postgres { own, .. } | Place::Advisory { own, .. } => own.as_ref().map(|own| own as &dyn Server),
             Place::Etcd { own, .. } => own.as_ref().map(|own| own as &dyn Server),
+            Place::Redis(place) | Place::Redlock(place) => place.server(),
         }
+    }
+
+    /// Whether a grant is more than the connection it was asked for over.
+    pub(crate) fn outlives_connection(&self) -> bool {
+        self.connector().capabilities().outlives_connection
     }
 
     /// For a child process; see [`Place::from_words`].
@@ -135,14 +166,26 @@ impl Place {
         match self {
             Place::Sqlite { ledger, .. } => ledger.display().to_string(),
             Place::Postgres { url, .. } => url.clone(),
+            Place::Advisory { url, .. } => format!("advisory {url}"),
             Place::Etcd { endpoints, prefix, .. } => format!("etcd {} {prefix}", endpoints.join(",")),
+            Place::Redis(place) => format!("redis {}", place.words()),
+            Place::Redlock(place) => format!("redlock {}", place.words()),
         }
     }
 
     pub(crate) fn from_words(words: &str) -> Place {
+        if let Some(url) = words.strip_prefix("advisory ") {
+            return Place::Advisory { url: url.to_owned(), own: None };
+        }
         if let Some((endpoints, prefix)) = words.strip_prefix("etcd ").and_then(|words| words.split_once(' ')) {
             let endpoints = endpoints.split(',').map(str::to_owned).collect();
             return Place::Etcd { endpoints, prefix: prefix.to_owned(), own: None };
+        }
+        if let Some(words) = words.strip_prefix("redis ") {
+            return Place::Redis(RedisPlace::from_words(words));
+        }
+        if let Some(words) = words.strip_prefix("redlock ") {
+            return Place::Redlock(RedisPlace::from_words(words));
         }
         match words.starts_with("postgres") {
             true => Place::Postgres { url: words.to_owned(), own: None },
@@ -154,10 +197,14 @@ impl Place {
         match self {
             Place::Sqlite { ledger, .. } => Box::new(SqliteConnector::new(ledger)),
             Place::Postgres { url, .. } => Box::new(PostgresConnector::new(url).expect("a URL")),
+            // a grant with a longer TTL makes its session last longer
+            Place::Advisory { url, .. } => Box::new(PostgresAdvisoryConnector::new(url, super::SHORT).expect("a URL")),
             Place::Etcd { endpoints, prefix, .. } => {
                 let options = EtcdOptions { prefix: prefix.clone(), ..EtcdOptions::new(endpoints.clone()) };
                 Box::new(EtcdConnector::new(options).expect("options that fit"))
             }
+            Place::Redis(place) => place.redis(),
+            Place::Redlock(place) => place.redlock(),
         }
     }
 
@@ -171,19 +218,27 @@ impl Place {
                 let tx = pool.begin_with("BEGIN IMMEDIATE").await.expect("the write lock of the ledger file");
                 BusyPool::Sqlite { _tx: tx, _pool: pool }
             }
-            Place::Postgres { .. } => {
+            Place::Postgres { .. } | Place::Advisory { .. } => {
                 let pool = self.postgres_pool().await;
                 let tx = pool.begin().await.expect("its connection");
                 BusyPool::Postgres { _tx: tx, _pool: pool }
             }
-            Place::Etcd { .. } => panic!("no database, no pool"),
+            Place::Etcd { .. } | Place::Redis(_) | Place::Redlock(_) => panic!("no database, no pool"),
         }
     }
 
     /// One connection to a PostgreSQL.
     pub(crate) async fn postgres_pool(&self) -> PgPool {
-        let Place::Postgres { url, .. } = self else { panic!("not a PostgreSQL") };
+        let (Place::Postgres { url, .. } | Place::Advisory { url, .. }) = self else { panic!("not a PostgreSQL") };
         sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.expect("a pool")
+    }
+
+    /// Ends every session that has an advisory lock of two integers, and waits for that.
+    pub(crate) async fn end_holding_sessions(&self) {
+        const HOLDING: &str = "FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        let end = format!("SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 20000)) {HOLDING}");
+        assert!(self.postgres_number(&end).await > 0, "nobody holds a lock");
     }
 
     /// One number, from a PostgreSQL.

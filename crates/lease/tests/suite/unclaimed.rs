@@ -54,7 +54,7 @@ pub(crate) fn cancelled_at_random(place: &Place) {
             let limit = Duration::from_micros(round * 10 % 3000);
             drop(tokio::time::timeout(limit, mine.try_acquire(&name())).await);
         }
-        until("nothing is owned", SOON, async || service.inspect("").await.expect("rows").is_empty()).await;
+        until("nothing is owned", SOON, async || service.inspect(name().as_str()).await.expect("rows").is_empty()).await;
         acquire(&mine).await;
     });
 }
@@ -107,6 +107,6 @@ pub(crate) fn granted_too_late(place: &Place) {
         let error = answer.map(|lease| lease.is_some()).expect_err("too late");
         assert!(matches!(error, LeaseError::TimedOut { .. }), "{error}");
         let mut service = backend(place).await;
-        until("given back", SOON, async || service.inspect("").await.expect("rows").is_empty()).await;
+        until("given back", SOON, async || service.inspect(name.as_str()).await.expect("rows").is_empty()).await;
     });
 }

@@ -45,11 +45,10 @@ pub(crate) struct Etcd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Redis {
-    /// May carry a password.
+    /// May carry a password. With sentinels its host is the name under which they know the primary.
     pub(crate) url: Urls,
     /// With commas between them.
     pub(crate) sentinels: Urls,
-    pub(crate) master: String,
     pub(crate) wait_replicas: u32,
     pub(crate) prefix: String,
 }
@@ -105,16 +104,15 @@ impl Default for Redis {
         Redis {
             url: Urls::default(),
             sentinels: Urls::default(),
-            master: String::new(),
             wait_replicas: 0,
-            prefix: "settled:".to_owned(),
+            prefix: lease::RedisOptions::PREFIX.to_owned(),
         }
     }
 }
 
 impl Default for Redlock {
     fn default() -> Self {
-        Redlock { urls: Urls::default(), prefix: "settled:".to_owned() }
+        Redlock { urls: Urls::default(), prefix: lease::RedisOptions::PREFIX.to_owned() }
     }
 }
 
@@ -149,14 +147,8 @@ impl Lease {
                 must(etcd.user.is_empty() == etcd.password.is_empty(), "lease.etcd.user and lease.etcd.password go together");
             }
             Backend::Redis => {
-                let redis = &self.redis;
-                let (url, sentinels) = (redis.url.list().len(), redis.sentinels.list().len());
-                must(url <= 1, "lease.redis.url is one address; several independent servers are lease.backend = \"redlock\"");
-                must(
-                    (url == 1) != (sentinels > 0),
-                    "either lease.redis.url must be given, or lease.redis.sentinels and lease.redis.master",
-                );
-                must((sentinels > 0) != redis.master.is_empty(), "lease.redis.master is the name by which the sentinels know it");
+                let one = self.redis.url.list().len() == 1;
+                must(one, "lease.redis.url must be one address; several independent servers are lease.backend = \"redlock\"");
             }
             Backend::Redlock => {
                 let urls = self.redlock.urls.list();
@@ -213,19 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn redis_is_known_by_its_address_or_by_sentinels() {
-        let of = |url: &str, sentinels: &str, master: &str| {
-            let redis =
-                Redis { url: Urls::from(url), sentinels: Urls::from(sentinels), master: master.to_owned(), ..Redis::default() };
-            Lease { redis, ..lease(Backend::Redis) }.wrong(POSTGRES)
+    fn redis_is_one_address() {
+        let of = |url: &str| {
+            Lease { redis: Redis { url: Urls::from(url), ..Redis::default() }, ..lease(Backend::Redis) }.wrong(POSTGRES)
         };
-        assert!(of("redis://a", "", "").is_empty());
-        assert!(of("", "redis://s1:26379,redis://s2:26379", "mymaster").is_empty());
-        for (url, sentinels, master) in
-            [("redis://a", "redis://s", "m"), ("", "redis://s", ""), ("redis://a", "", "m"), ("redis://a,redis://b", "", "")]
-        {
-            assert!(!of(url, sentinels, master).is_empty(), "{url} {sentinels} {master}");
-        }
+        assert!(of("redis://a").is_empty());
+        assert_eq!((of("").len(), of("redis://a,redis://b").len()), (1, 1));
     }
 
     #[test]
