@@ -49,6 +49,7 @@ pub(crate) const CASES: &[EtcdCase] = &[
     ("we wait for etcdctl lock", others::we_wait),
     ("a token that expires costs nothing", users::token_expires),
     ("rights that change cost nothing", users::rights_change),
+    ("with TLS, both sides show who they are", users::certificates),
     ("a wrong password is refused and not shown", users::wrong_password),
 ];
 
