@@ -8,7 +8,17 @@
 //!
 //! **A connection that did not answer** is never asked again, and yet it is not closed at once: its holders may believe in their grants until
 //! their deadline. It is ended, by its process id, once each of them knows that it lost or is past its time. So one failed renewal ends
-//! every lease of the session, where a table would be asked again: take `postgres` where connections break often.
+//! every lease of the session, where a table would be asked again: take `postgres` where connections break often. Until then its locks are
+//! all there, also that of a grant nobody believes in any more: whoever releases such a grant, or asks for it again, gets an error (unknown)
+//! and not a word that would be wrong. To end the session instead would give away what others of us still believe in. The error is not the
+//! asking session's, which goes on with its own grants.
+//!
+//! **Released** is said of a lock that was seen in our session in the same request. Of a session that the server ended while nobody looked
+//! it is never said: somebody else may have had the name since.
+//!
+//! **Costs.** `pg_locks` has no index: a renewal of one lease reads the server's whole table of locks and takes each of its partitions in
+//! shared mode, about three times in a TTL. That is nothing for some hundred leases; for more, or for a server with very many locks, take
+//! `postgres`. A denied try does not read it, except that a session without grants asks who has the name, once in the TTL.
 //!
 //! **Does not guarantee** that two holders never overlap: a restarted server has forgotten all locks, and so has one that was promoted, while
 //! their holders believe in them until their next renewal. An operator can end a session at any time. The ledger's fence covers all of them.
@@ -20,17 +30,19 @@
 //!
 //! **Token:** none; the ledger mints.
 
+mod given_up;
 mod grants;
 mod key;
 mod session;
 
-use crate::clock::{BootClock, Clock};
+use crate::clock::{BootClock, BootInstant, Clock};
 use crate::{
     Acquire, Ask, Backend, Capabilities, Connector, KeeperSettings, LeaseError, LeaseName, LeaseRow, Line, Release, Renew,
     TokenSource,
 };
 use async_trait::async_trait;
-use grants::{GivenUp, GivenWay, Grants};
+use given_up::{GivenUp, GivenWay};
+use grants::Grants;
 use key::{Family, Key};
 use session::{Lock, Session};
 use sqlx::postgres::PgConnectOptions;
@@ -86,6 +98,9 @@ impl PostgresAdvisoryConnector {
 #[async_trait]
 impl Connector for PostgresAdvisoryConnector {
     async fn connect(&mut self) -> Result<Box<dyn Backend>, LeaseError> {
+        if let Some((session, grants)) = self.given_up.rested() {
+            return Ok(Box::new(PostgresAdvisoryBackend::new(session, grants, self.given_up.clone())));
+        }
         let opening = Session::open(&self.options, &self.place, self.ttl, self.proven);
         // a connection cut off here is dropped as a whole, so the timeout poisons nothing
         let session = tokio::time::timeout(self.connect_timeout, opening).await.map_err(|_| LeaseError::TimedOut {
@@ -94,8 +109,7 @@ impl Connector for PostgresAdvisoryConnector {
             after: self.connect_timeout,
         })??;
         self.proven = true;
-        let given_up = self.given_up.clone();
-        Ok(Box::new(PostgresAdvisoryBackend { session: Some(session), grants: Grants::default(), given_up, told: Vec::new() }))
+        Ok(Box::new(PostgresAdvisoryBackend::new(session, Grants::default(), self.given_up.clone())))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -110,19 +124,20 @@ impl Connector for PostgresAdvisoryConnector {
 /// One session, and what it holds.
 #[derive(Debug)]
 pub struct PostgresAdvisoryBackend {
-    /// Nothing where it failed unseen: the next request says so.
+    /// Nothing where it was handed on: this backend is not used again.
     session: Option<Session>,
     grants: Grants,
     given_up: GivenUp,
     /// What was told to be lost by the last answer. That it arrived is known by the next request: without it there is none.
     told: Vec<Ask>,
+    /// When we asked last who has a name.
+    asked_who: Option<BootInstant>,
 }
 
 impl Drop for PostgresAdvisoryBackend {
     fn drop(&mut self) {
-        self.grants.over();
         if let Some(session) = self.session.take()
-            && !self.grants.is_empty()
+            && self.grants.are_believed()
             && !self.given_up.is_ours_alone()
         {
             self.given_up.add(session, std::mem::take(&mut self.grants));
@@ -131,31 +146,75 @@ impl Drop for PostgresAdvisoryBackend {
 }
 
 impl PostgresAdvisoryBackend {
+    fn new(session: Session, grants: Grants, given_up: GivenUp) -> PostgresAdvisoryBackend {
+        PostgresAdvisoryBackend { session: Some(session), grants, given_up, told: Vec::new(), asked_who: None }
+    }
+
     fn session(&mut self) -> Result<&mut Session, LeaseError> {
-        let broken =
-            || LeaseError::Unavailable { what: "postgres".to_owned(), doing: "ask", source: "the session has ended".into() };
-        self.session.as_mut().ok_or_else(broken)
+        self.session.as_mut().ok_or_else(has_ended)
+    }
+
+    /// Whoever asks again has had his last answer.
+    fn hear(&mut self) {
+        for ask in std::mem::take(&mut self.told) {
+            self.given_up.tell(&ask);
+        }
     }
 
     /// Ends what nobody believes in any more, and frees what is over: a session lock is not freed by time.
     async fn sweep(&mut self) -> Result<(), LeaseError> {
-        for ask in std::mem::take(&mut self.told) {
-            self.give_way(&ask).await?;
+        self.hear();
+        for session in self.given_up.to_end() {
+            // what was told to end a moment ago may have its locks yet: forgotten when it is seen to be gone
+            if !self.session()?.end(&session).await? {
+                self.given_up.forget(&session);
+            }
         }
         for key in self.grants.over() {
             self.session()?.unlock(key).await?;
+            self.grants.freed(key);
         }
         Ok(())
     }
 
-    /// Nobody believes in this grant any more. Where an earlier session had it: says what became of it there, and ends that session if it
-    /// was the last.
-    async fn give_way(&mut self, ask: &Ask) -> Result<Option<GivenWay>, LeaseError> {
-        let (told, ended) = self.given_up.take(ask);
-        for session in ended {
-            self.session()?.end(session).await?;
+    /// Nobody believes in this grant any more. Where an earlier session had it: has its lock freed, and says whether that was still there
+    /// and not over.
+    async fn give_way(&mut self, ask: &Ask) -> Result<Option<bool>, LeaseError> {
+        self.hear();
+        let Some(GivenWay { session, is_last, is_over }) = self.given_up.tell(ask) else { return Ok(None) };
+        if !is_last {
+            return Err(self.hand_on("it has the lock, together with leases that their holders still believe in"));
         }
-        Ok(told)
+        let Some(had) = self.session()?.free(&session, Key::of(&ask.name)).await? else {
+            return Err(self.hand_on("it was told to end, and still has the lock"));
+        };
+        self.given_up.forget(&session);
+        Ok(Some(had && !is_over))
+    }
+
+    /// The answer is unknown, and our own session has nothing to do with it: what it holds is not to be lost with this backend.
+    fn hand_on(&mut self, why: &'static str) -> LeaseError {
+        let Some(session) = self.session.take() else { return has_ended() };
+        let error = session.still_there(why);
+        if self.grants.are_believed() {
+            self.given_up.rest(session, std::mem::take(&mut self.grants));
+        }
+        error
+    }
+
+    /// Who has the name, and for how long: a hint that is not worth a lease, so nobody waits for it who has one, and its failure is none.
+    async fn who_has(&mut self, ask: &Ask) -> Acquire {
+        let (nobody, now) = (Acquire::HeldByAnother { holder: None, remaining: None }, BootClock.now());
+        let Some(session) = self.session.as_mut().filter(|_| self.grants.is_empty()) else { return nobody };
+        if self.asked_who.is_some_and(|last| now < last + session.idle()) {
+            return nobody;
+        }
+        self.asked_who = Some(now);
+        let key = Key::of(&ask.name);
+        let locks = session.locks(&[key.class], ask.ttl).await.unwrap_or_default();
+        let Some(lock) = locks.iter().find(|lock| lock.id == key.id) else { return nobody };
+        let left = lock.expires_in_ms.and_then(|ms| u64::try_from(ms).ok());
+        Acquire::HeldByAnother { holder: lock.holder(), remaining: left.map(Duration::from_millis) }
     }
 }
 
@@ -192,10 +251,7 @@ impl Backend for PostgresAdvisoryBackend {
             return Ok(Acquire::Granted { token: None });
         }
         self.grants.take(ask);
-        let locks = self.session()?.locks(&[key.class], ask.ttl).await?;
-        let lock = locks.iter().find(|lock| lock.id == key.id);
-        let left = lock.and_then(|lock| lock.expires_in_ms).and_then(|ms| u64::try_from(ms).ok());
-        Ok(Acquire::HeldByAnother { holder: lock.and_then(Lock::holder), remaining: left.map(Duration::from_millis) })
+        Ok(self.who_has(ask).await)
     }
 
     async fn stand_in_line(&mut self, _ask: &Ask) -> Result<Line, LeaseError> {
@@ -221,20 +277,12 @@ impl Backend for PostgresAdvisoryBackend {
     }
 
     async fn release(&mut self, ask: &Ask) -> Result<Release, LeaseError> {
-        if let Some(GivenWay { is_freed }) = self.give_way(ask).await? {
+        if let Some(is_freed) = self.give_way(ask).await? {
             return Ok(if is_freed { Release::Released } else { Release::NotHeld });
         }
         let Some(held) = self.grants.under(ask).filter(|held| held.is(ask)) else { return Ok(Release::NotHeld) };
         let is_over = held.is_over();
-        let unlocked = match self.session()?.unlock(Key::of(&ask.name)).await {
-            // the server has ended the session, or will: it is not held, whatever it says
-            Err(_) if is_over => {
-                self.session = None;
-                Ok(false)
-            }
-            unlocked => unlocked,
-        };
-        let unlocked = unlocked?;
+        let unlocked = self.session()?.unlock(Key::of(&ask.name)).await?;
         self.grants.take(ask);
         Ok(if unlocked && !is_over { Release::Released } else { Release::NotHeld })
     }
@@ -260,6 +308,10 @@ impl Backend for PostgresAdvisoryBackend {
     async fn leave(&mut self) -> Result<(), LeaseError> {
         Ok(())
     }
+}
+
+fn has_ended() -> LeaseError {
+    LeaseError::Unavailable { what: "postgres".to_owned(), doing: "ask", source: "the session has ended".into() }
 }
 
 fn row(name: LeaseName, lock: &Lock) -> LeaseRow {

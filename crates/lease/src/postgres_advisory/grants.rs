@@ -1,13 +1,10 @@
-//! What one session holds, and sessions that were given up while somebody still believed in a grant of theirs. Needs `contract.rs`,
-//! `clock.rs`, `key.rs`.
+//! What one session holds. Needs `contract.rs`, `clock.rs`, `key.rs`.
 
 use super::key::Key;
-use super::session::Session;
 use crate::clock::{BootClock, BootInstant, Clock};
 use crate::{Ask, Nonce};
 use domain::ids::HolderId;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The grants of one session. A session lock has no expiry of its own, so it is counted here.
@@ -18,6 +15,8 @@ pub(super) struct Grants(HashMap<Key, Held>);
 pub(super) struct Held {
     pub(super) ask: Ask,
     until: BootInstant,
+    /// Its holder knows that it lost.
+    is_told: bool,
 }
 
 impl Held {
@@ -33,12 +32,16 @@ impl Held {
     pub(super) fn is_over(&self) -> bool {
         self.remaining().is_zero()
     }
+
+    fn is_believed(&self) -> bool {
+        !self.is_told && !self.is_over()
+    }
 }
 
 impl Grants {
     /// From `sent`, an instant before the service was asked.
     pub(super) fn keep(&mut self, ask: &Ask, sent: BootInstant) {
-        self.0.insert(Key::of(&ask.name), Held { ask: ask.clone(), until: sent + ask.ttl });
+        self.0.insert(Key::of(&ask.name), Held { ask: ask.clone(), until: sent + ask.ttl, is_told: false });
     }
 
     /// What is held under the key of the name, by whichever grant.
@@ -52,71 +55,33 @@ impl Grants {
         self.0.remove(&Key::of(&ask.name))
     }
 
-    /// Takes out what is over.
-    pub(super) fn over(&mut self) -> Vec<Key> {
-        let over: Vec<Key> = self.0.iter().filter(|(_, held)| held.is_over()).map(|(key, _)| *key).collect();
-        over.iter().for_each(|key| drop(self.0.remove(key)));
-        over
+    /// Whatever is under this key is not at the service any more.
+    pub(super) fn freed(&mut self, key: Key) {
+        self.0.remove(&key);
+    }
+
+    /// Nobody believes in this very grant any more; its lock may be there all the same.
+    pub(super) fn tell(&mut self, ask: &Ask) -> Option<&Held> {
+        let held = self.0.get_mut(&Key::of(&ask.name)).filter(|held| held.is(ask))?;
+        held.is_told = true;
+        Some(held)
+    }
+
+    /// The keys of what is over.
+    pub(super) fn over(&self) -> Vec<Key> {
+        self.0.iter().filter(|(_, held)| held.is_over()).map(|(key, _)| *key).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Whether a holder may count on any of them.
+    pub(super) fn are_believed(&self) -> bool {
+        self.0.values().any(Held::is_believed)
+    }
+
     pub(super) fn asks(&self) -> impl Iterator<Item = (&Key, &Ask)> {
         self.0.iter().map(|(key, held)| (key, &held.ask))
-    }
-}
-
-/// What becomes of a grant whose session was given up.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GivenWay {
-    /// It was not over, and its lock goes with the session now. Else other grants still keep that, or its time had come.
-    pub(super) is_freed: bool,
-}
-
-/// Sessions that are never asked again and stay open: to close one is to free its locks, and a holder may still believe in them. Each
-/// is ended when the last of its grants is known to be lost, or is over; if we cannot, the server does it, after the same time.
-#[derive(Debug, Clone, Default)]
-pub(super) struct GivenUp(Arc<Mutex<Vec<(Session, Grants)>>>);
-
-impl GivenUp {
-    pub(super) fn add(&self, session: Session, grants: Grants) {
-        self.sessions().push((session, grants));
-    }
-
-    /// Whether a session here has this grant, and it is not over.
-    pub(super) fn has(&self, ask: &Ask) -> bool {
-        self.sessions().iter().any(|(_, grants)| grants.under(ask).is_some_and(|held| held.is(ask) && !held.is_over()))
-    }
-
-    /// Nobody believes in this grant any more. Returns what becomes of it, if a session here has it, and the sessions of which that was the
-    /// last: to be ended.
-    pub(super) fn take(&self, ask: &Ask) -> (Option<GivenWay>, Vec<Session>) {
-        let (mut told, mut ended, mut kept) = (None, Vec::new(), Vec::new());
-        let mut sessions = self.sessions();
-        for (session, mut grants) in sessions.drain(..) {
-            let taken = grants.take(ask);
-            grants.over();
-            if let Some(held) = taken {
-                told = Some(GivenWay { is_freed: grants.is_empty() && !held.is_over() });
-            }
-            if grants.is_empty() {
-                ended.push(session);
-            } else {
-                kept.push((session, grants));
-            }
-        }
-        *sessions = kept;
-        (told, ended)
-    }
-
-    /// A connector that is gone has nobody left to tell.
-    pub(super) fn is_ours_alone(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-    }
-
-    fn sessions(&self) -> std::sync::MutexGuard<'_, Vec<(Session, Grants)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

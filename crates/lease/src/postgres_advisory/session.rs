@@ -30,9 +30,18 @@ const LOCKS: &str = "SELECT l.classid::integer AS class, l.objid::integer AS id,
     FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid = ANY($1::integer[]::oid[])
         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-/// Waits for its end. The three together name a session: a pooler may have given it to another client since.
-const END: &str = "SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
-    WHERE pid = $1 AND backend_start::text = $2 AND application_name = $3 AND pid <> pg_backend_pid()";
+/// Whether a session has a lock; no row where there is no such session. One that is about to end has freed its locks before it leaves
+/// `pg_stat_activity`, so its row alone says nothing.
+const HAS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND locktype = 'advisory' AND objsubid = 2
+        AND classid = $4::integer::oid AND objid = $5::integer::oid)
+    FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2 AND application_name IN ('settled-lease', $3)";
+/// Does not wait for its end: a server under load takes longer for that than a renewal has.
+const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start::text = $2
+    AND application_name IN ('settled-lease', $3) AND pid <> pg_backend_pid()";
+/// How often and how long a freed lock is waited for, in milliseconds: all of it fits into an attempt of the shortest TTL.
+const WAITS: [u64; 4] = [2, 8, 20, 40];
+
+const END_EARLIER: &str = "end an earlier session";
 
 /// `idle_session_timeout` came with it.
 const OLDEST: i32 = 140_000;
@@ -46,6 +55,15 @@ pub(super) struct Session {
     started: String,
     holder: Option<HolderId>,
     idle: Duration,
+}
+
+/// What names a session to another one. All three, because a pooler may have given it to another client since; whose first grant is still on
+/// its way to the server is not called after its holder yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pid: i32,
+    started: String,
+    program: String,
 }
 
 /// A lock that somebody has.
@@ -127,22 +145,43 @@ impl Session {
         rows.map_err(|error| unavailable(&self.place, "inspect", error))
     }
 
-    /// Ends another session of ours, also one that the server still believes in.
-    pub(super) async fn end(&mut self, other: Session) -> Result<(), LeaseError> {
-        let Session { pid, started, holder, .. } = &other;
-        let Some(holder) = *holder else { return Ok(()) };
-        let query = sqlx::query_scalar(END).bind(*pid).bind(started.clone()).bind(called(holder));
-        // first from our side: it may be gone by the time we ask
-        drop(other);
-        let gone: Option<bool> = query
-            .fetch_optional(&mut self.connection)
-            .await
-            .map_err(|error| unavailable(&self.place, "end an earlier session", error))?;
-        if gone == Some(false) {
-            let (what, source) = (self.place.clone(), "it is still there after three seconds".into());
-            return Err(LeaseError::Unavailable { what, doing: "end an earlier session", source });
+    pub(super) fn named(&self) -> Named {
+        let program = self.holder.map_or_else(|| PROGRAM.to_owned(), called);
+        Named { pid: self.pid, started: self.started.clone(), program }
+    }
+
+    /// Has another session of ours ended, also one that the server still believes in. Says whether there is such a session.
+    pub(super) async fn end(&mut self, other: &Named) -> Result<bool, LeaseError> {
+        let query = sqlx::query(END).bind(other.pid).bind(other.started.clone()).bind(other.program.clone());
+        let ended = query.fetch_optional(&mut self.connection).await;
+        ended.map(|row| row.is_some()).map_err(|error| unavailable(&self.place, END_EARLIER, error))
+    }
+
+    /// Ends another session of ours and waits until it has this lock no more. Says whether it had it before; nothing where it still has.
+    pub(super) async fn free(&mut self, other: &Named, key: Key) -> Result<Option<bool>, LeaseError> {
+        let had = self.has(other, key).await?;
+        self.end(other).await?;
+        if !had {
+            return Ok(Some(false));
         }
-        Ok(())
+        for wait in WAITS {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            if !self.has(other, key).await? {
+                return Ok(Some(true));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn has(&mut self, other: &Named, key: Key) -> Result<bool, LeaseError> {
+        let query = sqlx::query_scalar(HAS).bind(other.pid).bind(other.started.clone()).bind(other.program.clone());
+        let has = query.bind(key.class).bind(key.id).fetch_optional(&mut self.connection).await;
+        has.map(Option::unwrap_or_default).map_err(|error| unavailable(&self.place, END_EARLIER, error))
+    }
+
+    /// An earlier session of ours still has the lock that is asked about, for this reason.
+    pub(super) fn still_there(&self, why: &'static str) -> LeaseError {
+        LeaseError::Unavailable { what: self.place.clone(), doing: END_EARLIER, source: why.into() }
     }
 
     /// An answer counts only from the session that was connected to.
