@@ -3,8 +3,8 @@
 //! **Guarantees.** One session has a name at a time (`pg_try_advisory_lock`), and the grant *is* the session: there is nothing in the
 //! database that could be left behind. When the process dies its socket closes, and the server frees its locks at once. When it freezes, or
 //! is cut off, the server ends a session that has been silent for the TTL (`idle_session_timeout`). A renewal is a statement of that
-//! session that looks whether the lock is there, so every renewal begins the TTL anew; on any other session it is *Lost*. A session without grants is ended
-//! in the same way, which is a line in the server's log and no more: the next request connects again.
+//! session that looks whether the lock is there, so every renewal begins the TTL anew; on any other session it is *Lost*. A session without
+//! grants is ended in the same way, which is a line in the server's log and no more: the next request connects again.
 //!
 //! **A connection that did not answer** is never asked again, and yet it is not closed at once: its holders may believe in their grants until
 //! their deadline. It is ended, by its process id, once each of them knows that it lost or is past its time. So one failed renewal ends
@@ -124,7 +124,7 @@ impl Connector for PostgresAdvisoryConnector {
 /// One session, and what it holds.
 #[derive(Debug)]
 pub struct PostgresAdvisoryBackend {
-    /// Nothing where it was handed on: this backend is not used again.
+    /// Nothing where it was handed on, or closed as past its time: the next request says so.
     session: Option<Session>,
     grants: Grants,
     given_up: GivenUp,
@@ -282,7 +282,16 @@ impl Backend for PostgresAdvisoryBackend {
         }
         let Some(held) = self.grants.under(ask).filter(|held| held.is(ask)) else { return Ok(Release::NotHeld) };
         let is_over = held.is_over();
-        let unlocked = self.session()?.unlock(Key::of(&ask.name)).await?;
+        let unlocked = match self.session()?.unlock(Key::of(&ask.name)).await {
+            // the server has ended a session that was silent for so long, or will: it is not held, whatever it says. With a grant that
+            // somebody believes in it is not ours to close.
+            Err(_) if is_over && !self.grants.are_believed() => {
+                self.session = None;
+                Ok(false)
+            }
+            unlocked => unlocked,
+        };
+        let unlocked = unlocked?;
         self.grants.take(ask);
         Ok(if unlocked && !is_over { Release::Released } else { Release::NotHeld })
     }
