@@ -17,6 +17,7 @@
 //! Servers are looked for on the machine first, then under [`servers_dir`], which
 //! `cargo xtask servers` fills. Nothing is installed and no service of the machine is touched.
 
+mod certificates;
 mod error;
 pub mod etcd;
 pub mod faketime;
@@ -33,6 +34,7 @@ mod user;
 
 use std::path::{Path, PathBuf};
 
+pub use certificates::Certificates;
 pub use error::Error;
 
 /// Where `cargo xtask servers` unpacks what the machine does not have: `target/servers` of

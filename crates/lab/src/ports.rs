@@ -15,3 +15,12 @@ pub fn free() -> Result<u16, Error> {
         .map(|address| address.port())
         .map_err(Error::io("asking for a free port of 127.0.0.1"))
 }
+
+/// So many of them, all different.
+pub fn several(count: usize) -> Result<Vec<u16>, Error> {
+    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("asking for free ports of 127.0.0.1"));
+    // held until all are there, or the system may give one of them twice
+    let held = (0..count).map(bind).collect::<Result<Vec<_>, _>>()?;
+    let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port());
+    held.iter().map(port).collect::<Result<_, _>>().map_err(Error::io("reading free ports of 127.0.0.1"))
+}

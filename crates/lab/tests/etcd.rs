@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         .plain("a restored cluster keeps its id, or not", a_restored_cluster)
         .plain("history is thrown away", history_is_thrown_away)
         .plain("nobody is let in without a password", nobody_without_a_password)
+        .plain("with TLS, nobody without a certificate is let in", nobody_without_a_certificate)
         .run()
 }
 
@@ -139,5 +140,20 @@ fn nobody_without_a_password() -> Outcome {
     etcd.ctl(&["put", "a", "1"])?;
     let stranger = etcd.etcdctl()?.env_remove("ETCDCTL_USER").args(["get", "a"]).output().expect("it starts");
     assert!(!stranger.status.success());
+    Ok(())
+}
+
+fn nobody_without_a_certificate() -> Outcome {
+    let etcd = Etcd::start_with(EtcdOptions { tls: true, ..EtcdOptions::default() })?;
+    etcd.ctl(&["put", "a", "1"])?;
+    for missing in ["ETCDCTL_CERT", "ETCDCTL_CACERT"] {
+        let mut command = etcd.etcdctl()?;
+        command.env_remove(missing);
+        if missing == "ETCDCTL_CERT" {
+            command.env_remove("ETCDCTL_KEY");
+        }
+        let stranger = command.args(["get", "a"]).output().expect("it starts");
+        assert!(!stranger.status.success(), "let in without {missing}");
+    }
     Ok(())
 }

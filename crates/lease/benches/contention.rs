@@ -20,6 +20,7 @@ const CONTENDERS: [u32; 4] = [1, 2, 16, 128];
 const TTL: Duration = Duration::from_secs(30);
 const LEASE_TABLE: &str = include_str!("../../../migrations/postgres/0005_lease.sql");
 
+type Start = fn() -> Result<Service, Box<dyn Error>>;
 type Connect = Box<dyn Fn() -> Box<dyn Connector>>;
 
 /// A service that runs, until it is dropped.
@@ -80,7 +81,7 @@ fn redlock() -> Result<Service, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let seconds = std::env::var("SETTLED_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     println!("{:<18} {:>10} {:>9} {:>10} {:>10} {:>10}", "service", "contenders", "grants/s", "p50", "p99", "longest");
-    let starts: [fn() -> Result<Service, Box<dyn Error>>; 7] = [
+    let starts: [Start; 7] = [
         sqlite,
         postgres,
         advisory,

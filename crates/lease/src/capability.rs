@@ -57,22 +57,3 @@ pub fn matrix(services: &[Capabilities]) -> String {
     let rows = ROWS.iter().map(|(what, cell)| line(what, services.iter().map(cell).collect()));
     line("", heads) + &rules + &rows.collect::<String>()
 }
-
-/// Every lock service of this crate, in the order of the table.
-pub const ALL: &[Capabilities] = &[
-    crate::sqlite::CAPABILITIES,
-    crate::postgres::CAPABILITIES,
-    crate::postgres_advisory::CAPABILITIES,
-    crate::etcd::CAPABILITIES,
-    crate::redis::CAPABILITIES,
-    crate::redlock::CAPABILITIES,
-];
-
-/// The one of that name.
-///
-/// # Panics
-/// There is none.
-#[must_use]
-pub fn by_name(name: &str) -> Capabilities {
-    *ALL.iter().find(|of| of.name == name).unwrap_or_else(|| panic!("no lock service is called {name}"))
-}

@@ -48,6 +48,7 @@ pub mod postgres;
 pub mod postgres_advisory;
 pub mod redis;
 pub mod redlock;
+mod services;
 mod settings;
 pub mod sqlite;
 
@@ -63,5 +64,6 @@ pub use postgres::{PostgresBackend, PostgresConnector};
 pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
 pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
 pub use redlock::{RedlockBackend, RedlockConnector, RedlockOptions};
+pub use services::{SERVICES, service};
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -10,8 +10,7 @@
 //! every lease of the session, where a table would be asked again: take `postgres` where connections break often.
 //!
 //! **Does not guarantee** that two holders never overlap: a restarted server has forgotten all locks, and so has one that was promoted, while
-//! their holders believe in them until their next renewal. Session timeouts are kept by the server's wall clock: one that steps forward may
-//! end a silent session early. An operator can end a session at any time. The ledger's fence covers all of them.
+//! their holders believe in them until their next renewal. An operator can end a session at any time. The ledger's fence covers all of them.
 //!
 //! **Poolers.** A pooler that shares sessions between clients is detected when connecting, and refused; one with `pool_mode = session` will do.
 //!
@@ -32,7 +31,6 @@ use crate::{
 use async_trait::async_trait;
 use grants::{GivenUp, GivenWay, Grants};
 use key::{Family, Key};
-pub use session::STATEMENTS;
 use session::{Lock, Session};
 use sqlx::postgres::PgConnectOptions;
 use std::collections::BTreeMap;
@@ -46,7 +44,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     outlives_connection: false,
     outlives_restart: false,
     outlives_minority: false,
-    withstands_clock_step: false,
+    withstands_clock_step: true,
     keeps_line: false,
     notices_death: true,
     shortest_ttl: Duration::from_secs(1),

@@ -61,8 +61,10 @@ fn main() -> ExitCode {
         trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(&Place::advisory(url)));
     }
     for (name, case) in only_advisory::POOLER_CASES {
-        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), |url| case(url));
+        trials = trials.with_postgres(&format!("postgres-advisory only: {name}"), *case);
     }
+    let stepped = "postgres-advisory only: a clock that steps forward ends no session early (L16)";
+    trials = trials.plain(stepped, only_advisory::stepped_clock);
     for (name, case) in only_etcd::CASES {
         trials = trials.plain(&format!("etcd only: {name}"), case);
     }

@@ -9,8 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::member::{Member, Place};
-use crate::{Error, process};
+use super::member::{Member, Place, Shape};
+use crate::{Certificates, Error, ports, process};
 
 /// A cold start takes a second or two; a loaded machine may need many.
 const READY_LIMIT: Duration = Duration::from_secs(60);
@@ -25,11 +25,13 @@ pub struct EtcdOptions {
     pub members: usize,
     /// How long a token of a logged-in user lasts; etcd's five minutes where nothing is said.
     pub auth_token_ttl_s: Option<u32>,
+    /// Speaks TLS with clients, and refuses those without a certificate. Needs the program `openssl`.
+    pub tls: bool,
 }
 
 impl Default for EtcdOptions {
     fn default() -> Self {
-        Self { members: 1, auth_token_ttl_s: None }
+        Self { members: 1, auth_token_ttl_s: None, tls: false }
     }
 }
 
@@ -42,6 +44,7 @@ pub struct Etcd {
     pub(super) token: String,
     pub(super) options: EtcdOptions,
     pub(super) home: TempDir,
+    pub(super) certificates: Option<Certificates>,
     /// User and password of `etcdctl`, once they are needed.
     pub(super) root: Option<(String, String)>,
 }
@@ -74,9 +77,11 @@ impl Etcd {
     fn place(options: EtcdOptions) -> Result<Self, Error> {
         let home = tempfile::Builder::new().prefix("settled-etcd-").tempdir();
         let home = home.map_err(Error::io("creating a temporary folder"))?;
-        let place = |number| Ok(Member { process: None, place: Place::new(home.path().to_owned(), number)? });
-        let members = (0..options.members).map(place).collect::<Result<_, Error>>()?;
-        Ok(Self { members, token: fresh_token(), options, home, root: None })
+        let ports = ports::several(options.members * 3)?;
+        let place = |(number, ports): (usize, &[u16])| Place::new(home.path().to_owned(), number, [ports[0], ports[1], ports[2]]);
+        let members = ports.chunks(3).enumerate().map(place).map(|place| Member { process: None, place }).collect();
+        let certificates = options.tls.then(|| Certificates::make(home.path())).transpose()?;
+        Ok(Self { members, token: fresh_token(), options, home, certificates, root: None })
     }
 
     /// Starts every member that does not run, and waits for all of them.
@@ -90,9 +95,9 @@ impl Etcd {
     }
 
     fn spawn(&mut self, at: usize) -> Result<(), Error> {
-        let everyone = self.everyone();
-        let member = &mut self.members[at];
-        member.process = Some(member.place.spawn(&everyone, &self.token, &self.options)?);
+        let certificates = self.certificates.as_ref();
+        let shape = Shape { everyone: self.everyone(), token: &self.token, options: &self.options, certificates };
+        self.members[at].process = Some(self.members[at].place.spawn(&shape)?);
         Ok(())
     }
 
@@ -113,7 +118,8 @@ impl Etcd {
             }
             thread::sleep(LOOK_EVERY);
         }
-        Ok(())
+        // or it was somebody else's server that answered, on a port that this one did not get
+        self.members[at].ended()
     }
 
     /// Where clients reach the members: `127.0.0.1:<port>`, in the order of their numbers.
@@ -124,6 +130,11 @@ impl Etcd {
     /// The ids of the members' processes that run.
     pub fn pids(&self) -> Vec<u32> {
         self.members.iter().filter_map(|member| Some(member.process.as_ref()?.pid())).collect()
+    }
+
+    /// What clients need where it speaks TLS.
+    pub fn certificates(&self) -> Option<&Certificates> {
+        self.certificates.as_ref()
     }
 
     /// Where everything of the cluster is.
@@ -196,7 +207,7 @@ impl Etcd {
 
     /// What the member counts and measures, as Prometheus reads it.
     pub fn metrics(&self, at: usize) -> Result<String, Error> {
-        super::http::ask(self.members[at].place.client_port, "/metrics", None).map_err(Error::io("reading the metrics of etcd"))
+        super::http::ask(self.members[at].place.watch_port, "/metrics", None).map_err(Error::io("reading the metrics of etcd"))
     }
 
     /// The log of a member.

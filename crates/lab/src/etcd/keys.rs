@@ -16,6 +16,10 @@ impl Etcd {
         if let Some((user, password)) = &self.root {
             command.env("ETCDCTL_USER", format!("{user}:{password}"));
         }
+        if let Some(certificates) = self.certificates() {
+            command.env("ETCDCTL_CACERT", certificates.authority());
+            command.env("ETCDCTL_CERT", certificates.client_certificate()).env("ETCDCTL_KEY", certificates.client_key());
+        }
         Ok(command)
     }
 

@@ -3,13 +3,10 @@
 //! - [`Redis`] (`server.rs`): the running server; [`fleet`]: several that know nothing of each other.
 //! - [`Trio`] (`sentinel.rs`): a primary, its replica, and the sentinel that promotes it.
 //! - `resp.rs`: one command and its answer, to look at a server or change it.
-//! - [`Certificates`] (`tls.rs`): for a server that speaks TLS.
 
 mod resp;
 mod sentinel;
 mod server;
-mod tls;
 
 pub use sentinel::{PRIMARY_NAME, Trio};
 pub use server::{Options, Redis, fleet};
-pub use tls::Certificates;

@@ -1,6 +1,7 @@
 //! The running server.
 
 use std::{
+    ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Command,
@@ -10,9 +11,9 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Certificates, resp};
+use super::resp;
 use crate::{
-    Error,
+    Certificates, Error,
     faketime::SteppedClock,
     ports,
     process::{self, Output, Process},
@@ -160,7 +161,7 @@ impl Setup {
         command.args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"]);
         command.args(["--repl-diskless-sync-delay", "0"]);
         if let Some((tls_port, certificates)) = &self.tls {
-            command.args(["--tls-port", &tls_port.to_string()]).args(certificates.server_arguments());
+            command.args(["--tls-port", &tls_port.to_string()]).args(server_arguments(certificates));
         }
         command.args(&self.arguments);
         if let Some(clock) = &self.clock {
@@ -203,4 +204,15 @@ fn answers(port: u16) -> bool {
         Ok(answer) => answer == "PONG",
         Err(error) => error.to_string().starts_with("NOAUTH"),
     }
+}
+
+/// A client without a certificate is refused.
+fn server_arguments(certificates: &Certificates) -> Vec<OsString> {
+    let pairs = [
+        ("--tls-cert-file", certificates.server_certificate().into()),
+        ("--tls-key-file", certificates.server_key().into()),
+        ("--tls-ca-cert-file", certificates.authority().into()),
+        ("--tls-auth-clients", OsString::from("yes")),
+    ];
+    pairs.into_iter().flat_map(|(name, value)| [name.into(), value]).collect()
 }

@@ -73,7 +73,7 @@ impl EtcdOptions {
         let mut options = ConnectOptions::new()
             .with_connect_timeout(self.connect_timeout)
             .with_keep_alive(PING_EVERY, PING_LIMIT)
-            // a stream on a member that has lost its leader ends, instead of falling silent
+            // a member that has lost its leader refuses to answer, and ends its streams instead of falling silent
             .with_require_leader(true);
         if let Some((user, password)) = &self.user {
             options = options.with_user(user, password);

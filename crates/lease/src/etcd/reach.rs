@@ -82,8 +82,9 @@ async fn look(at: usize, endpoint: String, settings: ConnectOptions) -> Result<R
     let mut client = Client::connect([&endpoint], Some(settings)).await?;
     let status = client.status().await?;
     let cluster = status.header().map_or(0, etcd_client::ResponseHeader::cluster_id);
-    if status.leader() == 0 || status.is_learner() {
-        return Err(Error::EndpointError(format!("{endpoint} follows no leader")));
+    // one that follows no leader has refused to answer, as our options ask it to
+    if status.is_learner() {
+        return Err(Error::EndpointError(format!("{endpoint} is a learner, and serves nobody")));
     }
     if status.errors().iter().any(|error| error.contains("CORRUPT")) {
         return Err(Error::EndpointError(format!("{endpoint} says that its data is corrupt")));

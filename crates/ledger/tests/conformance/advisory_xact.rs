@@ -1,9 +1,10 @@
 //! The advisory-xact guard: the unit's lock belongs to the transaction, and goes with it whatever becomes of it. What it shares with the
 //! row-lock guard is in `row_lock.rs`.
 
-use crate::fixture::{Books, LIMITS, Named, Place, UNIT, batches, claimed_ids, holder, operator};
+use crate::fixture::{Books, LIMITS, Named, Place, UNIT, batch, batches, claimed_ids, holder, operator};
 use crate::in_flight::{Inside, PATIENCE, blocking};
 use domain::ids::{BatchId, HolderId};
+use domain::item::ItemKind;
 use domain::outcome::SettleOutcome;
 use domain::step::NoProbe;
 use domain::unit::Unit;
@@ -46,9 +47,13 @@ fn until_free(server: &PostgresUrl) {
     }
 }
 
+/// Each in a currency of its own: workers do not meet in any account.
+const CURRENCIES: [&str; 6] = ["CHF", "EUR", "GBP", "NOK", "SEK", "USD"];
+
 /// Charged before anybody settles, so that every worker has work of its own in the unit.
 async fn charged_by_many(books: &Books, workers: usize) -> Vec<(HolderId, Vec<BatchId>)> {
-    books.take_in(&batches(workers)).await;
+    let of = |code: &&str| batch(code).line(code, ItemKind::Charge, "anna", 10_00, 30);
+    books.take_in(&CURRENCIES.iter().take(workers).map(of).collect::<Vec<_>>()).await;
     let mut work = Vec::new();
     for _ in 0..workers {
         let me = holder();
@@ -88,7 +93,7 @@ async fn two_workers_are_never_in_one_unit_at_once(place: Place) {
 async fn whoever_finds_a_unit_busy_is_told_and_charges_nothing(place: Place) {
     let books = open(&place).await;
     let mut work = charged_by_many(&books, 2).await;
-    books.take_in(&[crate::fixture::batch("later").charge("anna", 10_00, 30)]).await;
+    books.take_in(&[batch("later").charge("anna", 10_00, 30)]).await;
     let ((me, mine), (other, theirs)) = (work.remove(0), work.remove(0));
     let (probe, is_inside, go_on) = blocking();
     let settling = {

@@ -15,6 +15,7 @@ macro_rules! under {
             a_charged_batch_is_one_workers_until_its_time_is_over,
             workers_at_once_are_given_different_batches,
             r5_charged_too_often_is_quarantined_alone,
+            what_is_in_its_last_try_is_not_given_up,
             two_workers_settle_one_batch_once,
             a_late_worker_learns_that_it_is_settled,
             a_cancelled_batch_is_not_claimable,
@@ -102,6 +103,18 @@ async fn r5_charged_too_often_is_quarantined_alone(place: Place, guard: Guard) {
     assert_eq!(books.state(ids[1]).await, format!("quarantined {MAX_ATTEMPTS}"));
     assert!(books.state(ids[0]).await.starts_with("settled") && books.state(ids[2]).await.starts_with("settled"));
     books.assert_books_hold().await;
+}
+
+async fn what_is_in_its_last_try_is_not_given_up(place: Place, guard: Guard) {
+    let books = open(&place, guard).await;
+    let ids = books.take_in(&batches(1)).await;
+    for attempt in 1..=MAX_ATTEMPTS {
+        let in_hand = if attempt == MAX_ATTEMPTS { HOUR } else { MOMENT };
+        assert_eq!(claimed_ids(&books.ledger.charge(&books.charge(holder(), 1, in_hand)).await.expect("charged")), ids);
+        tokio::time::sleep(10 * MOMENT).await;
+    }
+    assert_eq!(books.ledger.charge(&books.charge(holder(), 1, HOUR)).await.expect("an answer").quarantined, []);
+    assert_eq!(books.settle_unleased(holder(), &ids).await, [(ids[0], SettleOutcome::Settled)]);
 }
 
 async fn two_workers_settle_one_batch_once(place: Place, guard: Guard) {

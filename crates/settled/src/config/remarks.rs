@@ -1,8 +1,7 @@
 //! Combinations that are allowed and need a word: said once, when an instance starts.
 
 use super::{Backend, Config, Guard};
-use lease::Capabilities;
-use lease::capability::by_name;
+use lease::{Capabilities, service};
 
 impl Config {
     /// What the lock service that was chosen gives.
@@ -15,7 +14,7 @@ impl Config {
             Backend::Redis => "redis",
             Backend::Redlock => "redlock",
         };
-        by_name(name)
+        service(name)
     }
 
     fn is_on_sqlite(&self) -> bool {

@@ -42,6 +42,11 @@ fn redis(config: &Config) -> RedisOptions {
     }
 }
 
+fn redlock(config: &Config) -> RedlockOptions {
+    let (redlock, tls) = (&config.lease.redlock, redis_tls(&config.lease.tls));
+    RedlockOptions { tls, prefix: redlock.prefix.clone(), ..RedlockOptions::new(&redlock.urls.list()) }
+}
+
 fn redis_tls(tls: &Tls) -> RedisTls {
     RedisTls { ca_file: tls.ca_file.clone(), certificate: certificate(tls) }
 }

@@ -86,7 +86,7 @@ fn silence(database: &PostgresUrl) -> Result<(), Error> {
     let world = World::postgres(database)
         .having(redis(&[("SETTLED__LEASE__REDIS__URL", format!("redis://{}", proxy.address()))]))
         .with_more(&[("SETTLED__WORKER__PARTITIONS", "1"), ("SETTLED__WORKER__BATCHES_PER_TRANSACTION", "1")]);
-    world.import_sample(3_000, 3);
+    world.import_sample(1_500, 3);
     let mut instance = world.start("instance", &["run", "--json"]);
     wait_until("the run has begun", || world.settled_batches() > 20);
     let clock = || -> String { database.query("SELECT clock_timestamp()").expect("a time").trim().to_owned() };
@@ -106,9 +106,9 @@ fn silence(database: &PostgresUrl) -> Result<(), Error> {
     assert!(after(0) > 0, "it worked on while its lease was good");
     // the deadline was counted from before a renewal that was sent before the silence
     assert_eq!(after(crate::world::TTL_MS), 0, "settled after the deadline");
-    assert!(world.settled_batches() < 3_000, "the silence came in the middle of the run; settle more batches");
+    assert!(world.settled_batches() < 1_500, "the silence came in the middle of the run; settle more batches");
     proxy.heal();
     instance.end_well();
-    world.assert_all_settled(3_000);
+    world.assert_all_settled(1_500);
     Ok(())
 }

@@ -176,7 +176,7 @@ fn assert_takeover_in_time(lock: Lock, a: &Instance, others: &[&Instance]) {
     };
     let unit_of = |event: &serde_json::Value| event["unit"].as_i64();
     // woken, it may take another
-    let a_unit = of(a).filter(|event| at(event) <= frozen).last().as_ref().and_then(unit_of);
+    let a_unit = of(a).rfind(|event| at(event) <= frozen).as_ref().and_then(unit_of);
     let mut takeovers: Vec<DateTime<Utc>> = others
         .iter()
         .flat_map(|other| of(other))

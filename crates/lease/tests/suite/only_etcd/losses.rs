@@ -1,10 +1,12 @@
 //! How a lease is lost in etcd, and what does not prove that it is not.
 
-use super::{connector, lease_of, left_s, line, one, three};
+use super::{connector, keys, lease_of, left_s, line, one, three};
 use crate::suite::place::Place;
-use crate::suite::{FOR_EVER, acquire, ask, backend, keeper, pause, run, takes};
-use lease::{Backend, LostWhy, Proof, Release, Renew};
+use crate::suite::{FOR_EVER, acquire, ask, keeper, pause, run, takes};
+use domain::ids::LedgerId;
+use lease::{Ask, Backend, LeaseName, LostWhy, Proof, Release, Renew};
 use std::time::Duration;
+use uuid::Uuid;
 
 pub(super) fn revoked() -> Result<(), lab::Error> {
     const TTL: Duration = Duration::from_secs(3);
@@ -95,33 +97,36 @@ pub(super) fn paused_leader() -> Result<(), lab::Error> {
     })
 }
 
+/// Many at once, because the moment in which it does not know yet is short.
 pub(super) fn paused_leader_prolongs_nothing() -> Result<(), lab::Error> {
     const TTL: Duration = Duration::from_secs(20);
     let place = three()?;
     run(async {
-        for _ in 0..3 {
+        for round in 0..2 {
             let leader = place.cluster().leader()?;
-            let mut service = at(&place, leader).await;
-            let ask = ask(TTL);
-            assert!(takes(&mut *service, &ask).await);
-            assert_eq!(service.renew(&ask).await.expect("an answer"), Renew::Renewed);
-            let key = line(&place.cluster()).remove(0);
+            let mut renewals = Vec::new();
+            for unit in 0..12 {
+                let (mut service, ledger) = (at(&place, leader).await, LedgerId(Uuid::from_u128(round)));
+                let ask = Ask { name: LeaseName::unit(ledger, unit), ..ask(TTL) };
+                assert!(takes(&mut *service, &ask).await);
+                assert_eq!(service.renew(&ask).await.expect("an answer"), Renew::Renewed);
+                renewals.push(async move { (service.renew(&ask).await, ask) });
+            }
             place.cluster().freeze(leader)?;
-            // its successor begins to count, and is given time to
-            let next = place.cluster().leader_besides(Some(leader))?;
-            pause(4_000).await;
-            let (answer, ()) = tokio::join!(service.renew(&ask), async {
-                pause(200).await;
-                place.cluster().wake(leader).expect("awake");
-            });
-            if matches!(answer, Ok(Renew::Renewed)) {
-                place.cluster().wait_ready(next)?;
-                let left = left_s(&place.cluster(), lease_of(&key));
-                assert!(left >= 18, "renewed for {TTL:?}, and {left} s are left");
+            place.cluster().leader_besides(Some(leader))?;
+            pause(4_000).await; // its successor has begun to count
+            let renewals: Vec<_> = renewals.into_iter().map(tokio::spawn).collect();
+            pause(200).await;
+            place.cluster().wake(leader)?;
+            for renewal in renewals {
+                let (answer, ask) = renewal.await.expect("no panic");
+                if matches!(answer, Ok(Renew::Renewed)) {
+                    let key = keys(&place.cluster(), &format!("settled/{}/", ask.name)).remove(0);
+                    let left = left_s(&place.cluster(), lease_of(&key));
+                    assert!(left >= 18, "renewed for {TTL:?}, and {left} s are left");
+                }
             }
             place.cluster().wait_ready(leader)?;
-            let mut any = backend(&place).await;
-            any.release(&ask).await.expect("an answer");
         }
         Ok(())
     })

@@ -2,8 +2,9 @@
 
 use super::{connector, keeper_at, one, three};
 use crate::suite::place::Place;
-use crate::suite::{acquire, acquire_within, keeper, name, pause, run, someone};
+use crate::suite::{acquire, acquire_within, ask, keeper, name, pause, run, someone, takes, until};
 use lab::ports;
+use lab::proxy::Proxy;
 use lease::{Keeper, KeeperSettings, LostWhy, TokenSource};
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,38 @@ pub(super) fn bad_endpoints() -> Result<(), lab::Error> {
         // the shortest TTL, whose attempts are shortest
         let mine = Keeper::start(connector(endpoints), someone(), KeeperSettings::new(Duration::from_secs(2))).expect("a keeper");
         acquire_within(&mine, TTL).await;
+        Ok(())
+    })
+}
+
+/// It answers that it is well, and requests on it fail: nobody comes back to it at once.
+pub(super) fn next_member() -> Result<(), lab::Error> {
+    let place = three()?;
+    run(async {
+        let endpoints = place.cluster().endpoints();
+        let networks: Vec<_> =
+            endpoints.iter().map(|at| Proxy::start(at.parse().expect("an address")).expect("a proxy")).collect();
+        let mut connector = connector(networks.iter().map(|network| network.address().to_string()).collect());
+        for network in &networks {
+            let before = network.accepted();
+            connector.connect().await.expect("a connection");
+            assert!(network.accepted() > before, "another one came first");
+        }
+        Ok(())
+    })
+}
+
+/// The survivor of a cluster beside one that is well: a grant needs no second try.
+pub(super) fn leaderless() -> Result<(), lab::Error> {
+    let (place, well) = (three()?, one()?);
+    run(async {
+        place.cluster().kill(0)?;
+        place.cluster().kill(1)?;
+        let survivor = place.cluster().endpoints().remove(2);
+        until("it follows nobody", TTL, async || connector(vec![survivor.clone()]).connect().await.is_err()).await;
+        let mut both = connector(vec![survivor, well.cluster().endpoints().remove(0)]);
+        let mut service = both.connect().await.expect("a connection");
+        assert!(takes(&mut *service, &ask(TTL)).await);
         Ok(())
     })
 }

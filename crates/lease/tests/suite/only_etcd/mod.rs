@@ -21,6 +21,7 @@ pub(crate) type EtcdCase = (&'static str, fn() -> Result<(), lab::Error>);
 pub(crate) const CASES: &[EtcdCase] = &[
     ("a waiter whose etcd lease dies is told at once and has nothing (L1)", waiting::place_revoked),
     ("a place that is gone is an error, however often it is asked for (L1)", waiting::place_gone_twice),
+    ("each in line follows the one before, and owns nothing", waiting::order),
     ("compaction while waiting", waiting::compaction),
     ("a cancelled wait leaves no key in the line (L11)", waiting::cancelled),
     ("of 200 waiters a release wakes one, as the server counts", waiting::counted),
@@ -35,6 +36,8 @@ pub(crate) const CASES: &[EtcdCase] = &[
     ("a killed leader", members::leader_killed),
     ("a frozen leader", members::leader_frozen),
     ("endpoints that are dead or frozen are passed over", members::bad_endpoints),
+    ("a member that was let down by is not the next to be tried", members::next_member),
+    ("a member without a leader is passed over", members::leaderless),
     ("without a quorum nothing is granted, with it again within two TTLs (L24)", members::quorum),
     ("a snapshot restored: the source, and tokens that went back (L7)", members::restored),
     ("all grants of a process are under one etcd lease (L8)", sharing::one_lease),
@@ -46,6 +49,7 @@ pub(crate) const CASES: &[EtcdCase] = &[
     ("we wait for etcdctl lock", others::we_wait),
     ("a token that expires costs nothing", users::token_expires),
     ("rights that change cost nothing", users::rights_change),
+    ("with TLS, both sides show who they are", users::certificates),
     ("a wrong password is refused and not shown", users::wrong_password),
 ];
 

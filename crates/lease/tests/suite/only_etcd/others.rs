@@ -44,8 +44,12 @@ pub(super) fn we_wait() -> Result<(), lab::Error> {
         assert!(!done.exists(), "it was too quick to tell");
         let lease = mine.acquire(&name(), SOON).await.expect("an answer").expect("in time");
         assert!(done.exists(), "two holders");
-        assert!(lease.token().is_some());
         assert!(other.wait(SOON)?.success());
+        let key = line(&place.cluster()).remove(0);
+        let stored = place.cluster().ctl(&["get", &key, "-w", "fields"])?;
+        let created =
+            stored.lines().find_map(|line| line.strip_prefix("\"CreateRevision\" : ")).and_then(|number| number.parse().ok());
+        assert!(created.is_some() && lease.token() == created, "{:?} of {stored}", lease.token());
         Ok(())
     })
 }

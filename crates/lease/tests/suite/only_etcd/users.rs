@@ -3,7 +3,7 @@
 use super::connector;
 use crate::suite::{acquire, name, pause, run, someone, until};
 use lab::etcd::{Etcd, EtcdOptions as Cluster};
-use lease::{EtcdConnector, EtcdOptions, Keeper, KeeperSettings, Lease, Release};
+use lease::{Connector, EtcdConnector, EtcdOptions, Keeper, KeeperSettings, Lease, Release};
 use std::time::Duration;
 
 /// A token lives for a second when nobody uses it, and a renewal is due only after 1.6 s.
@@ -71,6 +71,31 @@ pub(super) fn rights_change() -> Result<(), lab::Error> {
         assert_eq!(lease.release().await, Release::Released);
         let (got, _yours) = wait.await.expect("no panic");
         got.expect("an answer").expect("in time");
+        Ok(())
+    })
+}
+
+pub(super) fn certificates() -> Result<(), lab::Error> {
+    let etcd = Etcd::start_with(Cluster { tls: true, ..Cluster::default() })?;
+    run(async {
+        let files = etcd.certificates().expect("it was asked for");
+        let whole = EtcdOptions {
+            ca_file: Some(files.authority()),
+            certificate: Some((files.client_certificate(), files.client_key())),
+            connect_timeout: TTL,
+            ..EtcdOptions::new(etcd.endpoints())
+        };
+        let nobody = EtcdOptions { certificate: None, ..whole.clone() };
+        let stranger = EtcdOptions { ca_file: Some(files.client_certificate()), ..whole.clone() };
+        for refused in [nobody, stranger, EtcdOptions::new(etcd.endpoints())] {
+            let refused = EtcdConnector::new(refused).expect("options that fit").connect().await;
+            assert!(refused.is_err(), "let in");
+        }
+        let connector = EtcdConnector::new(whole).expect("options that fit");
+        let mine = Keeper::start(Box::new(connector), someone(), KeeperSettings::new(TTL)).expect("a keeper");
+        let lease = acquire(&mine).await;
+        assert_eq!(super::line(&etcd).len(), 1);
+        assert_eq!(lease.release().await, Release::Released);
         Ok(())
     })
 }

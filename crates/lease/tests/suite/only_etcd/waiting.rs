@@ -3,7 +3,7 @@
 use super::{lease_of, line, one};
 use crate::suite::{FOR_EVER, acquire, acquire_within, ask, backend, keeper, name, pause, run, takes, until};
 use lab::etcd::Etcd;
-use lease::{Keeper, KeeperSettings, LeaseError, Line, Release, Turn};
+use lease::{Ask, Backend, Keeper, KeeperSettings, LeaseError, Line, Release, Renew, Turn};
 use std::time::{Duration, Instant};
 
 /// Longer than any of it takes on a busy machine, and a third of the TTL of who waits: what is told by then was told unasked.
@@ -34,26 +34,64 @@ pub(super) fn place_revoked() -> Result<(), lab::Error> {
 pub(super) fn place_gone_twice() -> Result<(), lab::Error> {
     let place = one()?;
     run(async {
-        let (mut mine, mut connector) = (backend(&place).await, place.connector());
-        let (holds, waits) = (ask(FOR_EVER), ask(FOR_EVER));
-        assert!(takes(&mut *mine, &holds).await);
-        let mut yours = connector.connect().await.expect("a connection");
-        let stands = yours.stand_in_line(&waits).await.expect("an answer");
-        let Line::Place(turn) = stands else { panic!("no place") };
-        let second = line(&place.cluster()).remove(1);
-        place.cluster().ctl(&["lease", "revoke", lease_of(&second)]).expect("revoked");
-        tokio::time::timeout(SOON, turn).await.expect("told that something changed");
-        assert_eq!(mine.release(&holds).await.expect("an answer"), Release::Released);
-        // the lock is free, and still they have waited in vain
-        for _ in 0..2 {
-            yours.try_acquire(&waits).await.expect_err("a grant out of a place that is gone");
-            assert!(yours.stand_in_line(&waits).await.is_err());
-            yours = connector.connect().await.expect("a connection");
+        for with_its_lease in [true, false] {
+            let (mut mine, mut connector) = (backend(&place).await, place.connector());
+            let (holds, waits) = (ask(FOR_EVER), ask(FOR_EVER));
+            assert!(takes(&mut *mine, &holds).await);
+            let mut yours = connector.connect().await.expect("a connection");
+            let turn = turn_of(&mut *yours, &waits).await;
+            let second = line(&place.cluster()).remove(1);
+            let taken_away =
+                if with_its_lease { ["lease", "revoke", lease_of(&second)].to_vec() } else { ["del", &second].to_vec() };
+            place.cluster().ctl(&taken_away).expect("done");
+            tokio::time::timeout(SOON, turn).await.expect("told that something changed");
+            assert_eq!(mine.release(&holds).await.expect("an answer"), Release::Released);
+            // the lock is free, and still they have waited in vain
+            for _ in 0..2 {
+                yours.try_acquire(&waits).await.expect_err("a grant out of a place that is gone");
+                assert!(yours.stand_in_line(&waits).await.is_err());
+                yours = connector.connect().await.expect("a connection");
+            }
+            assert_eq!(yours.release(&waits).await.expect("an answer"), Release::NotHeld);
+            let next = ask(FOR_EVER);
+            assert!(takes(&mut *yours, &next).await);
+            assert_eq!(yours.release(&next).await.expect("an answer"), Release::Released);
         }
-        assert_eq!(yours.release(&waits).await.expect("an answer"), Release::NotHeld);
-        assert!(takes(&mut *yours, &ask(FOR_EVER)).await);
     });
     Ok(())
+}
+
+/// Also those that were asked for again follow the one before them and no other.
+pub(super) fn order() -> Result<(), lab::Error> {
+    let place = one()?;
+    run(async {
+        let (mut first, mut second, mut third) = (backend(&place).await, backend(&place).await, backend(&place).await);
+        let (a, b, c) = (ask(FOR_EVER), ask(FOR_EVER), ask(FOR_EVER));
+        assert!(takes(&mut *first, &a).await);
+        let _ = (turn_of(&mut *second, &b).await, turn_of(&mut *third, &c).await);
+        for _ in 0..2 {
+            assert!(!takes(&mut *second, &b).await, "a place in line is no grant");
+            assert_eq!(second.renew(&b).await.expect("an answer"), Renew::Lost, "nor is it owned");
+        }
+        let (seconds, mut thirds) = (turn_of(&mut *second, &b).await, turn_of(&mut *third, &c).await);
+        assert_eq!(first.release(&a).await.expect("an answer"), Release::Released);
+        tokio::time::timeout(SOON, seconds).await.expect("it is the second's turn");
+        tokio::time::timeout(SOON / 30, &mut thirds).await.expect_err("and not the third's");
+        assert!(!takes(&mut *third, &c).await);
+        assert!(takes(&mut *second, &b).await);
+        assert_eq!(second.release(&b).await.expect("an answer"), Release::Released);
+        tokio::time::timeout(SOON, thirds).await.expect("now it is");
+        assert!(takes(&mut *third, &c).await);
+        assert_eq!(third.renew(&c).await.expect("an answer"), Renew::Renewed);
+    });
+    Ok(())
+}
+
+async fn turn_of(service: &mut dyn Backend, ask: &Ask) -> Turn {
+    match service.stand_in_line(ask).await.expect("an answer") {
+        Line::Place(turn) => turn,
+        Line::None => panic!("no place"),
+    }
 }
 
 pub(super) fn compaction() -> Result<(), lab::Error> {
@@ -61,7 +99,9 @@ pub(super) fn compaction() -> Result<(), lab::Error> {
     run(async {
         let mine = keeper(&place, FOR_EVER);
         let lease = acquire(&mine).await;
-        let (mut early, mut service) = (watched(&place).await, backend(&place).await);
+        // a turn that nobody has begun to wait for
+        let (mut service, waits) = (backend(&place).await, ask(FOR_EVER));
+        let early = turn_of(&mut *service, &waits).await;
         let yours = keeper(&place, FOR_EVER);
         let wait = tokio::spawn(async move { (yours.acquire(&name(), FOR_EVER).await, yours) });
         until("in line", SOON, async || line(&place.cluster()).len() == 3).await;
@@ -70,23 +110,14 @@ pub(super) fn compaction() -> Result<(), lab::Error> {
         }
         place.cluster().compact().expect("compacted");
         // what it was to watch from is gone: it is not waited for silently
-        tokio::time::timeout(SOON, &mut early.1).await.expect("told");
-        service.release(&early.0).await.expect("an answer");
+        tokio::time::timeout(SOON, early).await.expect("told");
+        service.release(&waits).await.expect("an answer");
         assert!(!wait.is_finished(), "it is held");
         assert_eq!(lease.release().await, Release::Released);
         let (got, _yours) = tokio::time::timeout(SOON, wait).await.expect("soon").expect("no panic");
         got.expect("an answer").expect("free");
     });
     Ok(())
-}
-
-/// A place whose turn nobody has begun to wait for.
-async fn watched(place: &crate::suite::place::Place) -> (lease::Ask, Turn) {
-    let ask = ask(FOR_EVER);
-    match backend(place).await.stand_in_line(&ask).await.expect("an answer") {
-        Line::Place(turn) => (ask, turn),
-        Line::None => panic!("no place"),
-    }
 }
 
 pub(super) fn cancelled() -> Result<(), lab::Error> {

@@ -15,7 +15,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    pub(super) fn make(home: &Path) -> Result<Self, Error> {
+    pub(crate) fn make(home: &Path) -> Result<Self, Error> {
         let made = Self { folder: home.join("tls") };
         fs::create_dir(&made.folder).map_err(Error::io("creating a folder for certificates"))?;
         let extensions = made.folder.join("extensions");
@@ -46,16 +46,14 @@ impl Certificates {
         self.folder.join("client.key")
     }
 
-    /// A client without a certificate is refused.
-    pub(super) fn server_arguments(&self) -> Vec<String> {
-        let file = |name: &str| self.folder.join(name).display().to_string();
-        let pairs = [
-            ("--tls-cert-file", file("server.crt")),
-            ("--tls-key-file", file("server.key")),
-            ("--tls-ca-cert-file", file("ca.crt")),
-            ("--tls-auth-clients", "yes".to_owned()),
-        ];
-        pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    /// What the server shows.
+    pub(crate) fn server_certificate(&self) -> PathBuf {
+        self.folder.join("server.crt")
+    }
+
+    /// The key of [`Certificates::server_certificate`].
+    pub(crate) fn server_key(&self) -> PathBuf {
+        self.folder.join("server.key")
     }
 
     fn openssl(&self, words: &str) -> Result<(), Error> {

@@ -1,0 +1,22 @@
+//! The lock services there are: the one list of them, in the order of the table that the README shows.
+
+use crate::Capabilities;
+
+/// What each of them gives.
+pub const SERVICES: &[Capabilities] = &[
+    crate::sqlite::CAPABILITIES,
+    crate::postgres::CAPABILITIES,
+    crate::postgres_advisory::CAPABILITIES,
+    crate::etcd::CAPABILITIES,
+    crate::redis::CAPABILITIES,
+    crate::redlock::CAPABILITIES,
+];
+
+/// What the service of that name gives.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn service(name: &str) -> Capabilities {
+    *SERVICES.iter().find(|of| of.name == name).unwrap_or_else(|| panic!("no lock service is called {name}"))
+}
