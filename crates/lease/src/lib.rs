@@ -32,7 +32,7 @@
 //!
 //! # Reading order
 //!
-//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`], [`sqlite`] or [`mod@redis`].
+//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`], [`sqlite`], [`etcd`] or [`mod@redis`].
 //! A new backend is one file that implements [`Backend`] and [`Connector`], and one line in `tests/conformance.rs`.
 
 pub mod capability;
