@@ -31,7 +31,6 @@ use crate::{
 use async_trait::async_trait;
 use grants::{GivenUp, GivenWay, Grants};
 use key::{Family, Key};
-pub use session::STATEMENTS;
 use session::{Lock, Session};
 use sqlx::postgres::PgConnectOptions;
 use std::collections::BTreeMap;

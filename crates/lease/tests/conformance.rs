@@ -10,7 +10,9 @@ use lab::trials::Suite;
 use std::process::ExitCode;
 use std::sync::Arc;
 use suite::place::{Place, RedisPlace, SharedEtcd, SharedRedis};
-use suite::{CASES, DATABASE_CASES, capabilities, child, only_advisory, only_etcd, only_postgres, only_sqlite};
+use suite::{
+    CASES, DATABASE_CASES, capabilities, child, only_advisory, only_etcd, only_postgres, only_redis, only_redlock, only_sqlite,
+};
 
 fn main() -> ExitCode {
     // some cases start this binary again, as the process that is frozen or has a wrong clock
@@ -65,6 +67,12 @@ fn main() -> ExitCode {
     trials = trials.plain(stepped, only_advisory::stepped_clock);
     for (name, case) in only_etcd::CASES {
         trials = trials.plain(&format!("etcd only: {name}"), case);
+    }
+    for (name, case) in only_redis::CASES {
+        trials = trials.plain(&format!("redis only: {name}"), case);
+    }
+    for (name, case) in only_redlock::CASES {
+        trials = trials.plain(&format!("redlock only: {name}"), case);
     }
     let exit = trials
         .with_postgres("postgres only: clocks three minutes wrong agree (L19)", |url| {

@@ -34,9 +34,6 @@ const LOCKS: &str = "SELECT l.classid::integer AS class, l.objid::integer AS id,
 const END: &str = "SELECT pg_terminate_backend(pid, 3000) FROM pg_stat_activity
     WHERE pid = $1 AND backend_start::text = $2 AND application_name = $3 AND pid <> pg_backend_pid()";
 
-/// Every statement of this file.
-pub const STATEMENTS: [&str; 9] = [WHO, PID, SET, SET_IDLE, TRY_LOCK, UNLOCK, IS_LOCKED, LOCKS, END];
-
 /// `idle_session_timeout` came with it.
 const OLDEST: i32 = 140_000;
 

@@ -151,8 +151,8 @@ impl Reach {
             Reach::Sentinels { sentinels, primary } => (sentinels, primary),
         };
         let mut asked = JoinSet::new();
-        for sentinel in sentinels.iter().cloned() {
-            let primary = primary.clone();
+        for sentinel in sentinels {
+            let (sentinel, primary) = (sentinel.clone(), primary.clone());
             asked.spawn(async move { named_by(&sentinel, &primary, limit).await?.primary(limit).await });
         }
         let mut last = None;

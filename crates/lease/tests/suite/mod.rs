@@ -10,6 +10,8 @@ mod losses;
 pub(crate) mod only_advisory;
 pub(crate) mod only_etcd;
 pub(crate) mod only_postgres;
+pub(crate) mod only_redis;
+pub(crate) mod only_redlock;
 pub(crate) mod only_sqlite;
 pub(crate) mod place;
 mod recovery;

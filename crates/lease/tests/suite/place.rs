@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub(crate) use redis::{RedisPlace, SharedRedis};
+pub(crate) use redis::{RedisPlace, SharedRedis, url as redis_url};
 
 pub(crate) enum Place {
     Sqlite { ledger: PathBuf, _folder: Option<TempDir> },
