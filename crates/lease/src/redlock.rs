@@ -1,4 +1,4 @@
-//! Leases on several Redis servers that know nothing of each other: Redlock. Needs `contract.rs`, `redis.rs` and its own folder.
+//! Leases on several Redis servers that know nothing of each other: Redlock. Needs `contract.rs`, `clock.rs`, `redis.rs` and its own folder.
 //!
 //! **Guarantees.** A grant is a key on more than half of the servers, each set as `redis.rs` does it; any two such majorities share a
 //! server, which has one key. All are asked at once, each for a twentieth of the TTL at most (20 ms to 1 s), so that one that hangs

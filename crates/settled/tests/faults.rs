@@ -126,7 +126,7 @@ fn sayings(text: &str) -> Vec<&str> {
     }
     for cases in text.split("Case] = &[").skip(1) {
         let cases = cases.split("];").next().unwrap_or_default();
-        said.extend(cases.split('(').filter_map(title));
+        said.extend(cases.split("(\"").skip(1).filter_map(|case| case.split('"').next()));
     }
     said
 }
