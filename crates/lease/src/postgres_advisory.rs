@@ -1,9 +1,10 @@
-//! Leases as advisory locks of a PostgreSQL session. Needs `contract.rs`, `clock.rs`, and its folder; no table.
+//! Leases as advisory locks of a PostgreSQL session. Needs `contract.rs`, `clock.rs` and its own folder; no table.
 //!
 //! **Guarantees.** One session has a name at a time (`pg_try_advisory_lock`), and the grant *is* the session: there is nothing in the
 //! database that could be left behind. When the process dies its socket closes, and the server frees its locks at once. When it freezes, or
 //! is cut off, the server ends a session that has been silent for the TTL (`idle_session_timeout`). A renewal is a statement of that
-//! session that looks whether the lock is there, so every renewal begins the TTL anew; on any other session it is *Lost*.
+//! session that looks whether the lock is there, so every renewal begins the TTL anew; on any other session it is *Lost*. A session without grants is ended
+//! in the same way, which is a line in the server's log and no more: the next request connects again.
 //!
 //! **A connection that did not answer** is never asked again, and yet it is not closed at once: its holders may believe in their grants until
 //! their deadline. It is ended, by its process id, once each of them knows that it lost or is past its time. So one failed renewal ends
@@ -65,7 +66,8 @@ pub struct PostgresAdvisoryConnector {
 }
 
 impl PostgresAdvisoryConnector {
-    /// `url` as in `postgres://user:password@host:5432/database?sslmode=…`; `ttl` that of the leases.
+    /// `url` as in `postgres://user:password@host:5432/database?sslmode=…`; `ttl` that of the leases: a session that is silent for so long
+    /// is ended, one with a grant of a longer TTL after that.
     ///
     /// # Errors
     /// The URL cannot be read.
