@@ -53,9 +53,6 @@ impl SteppedClock {
     pub fn new() -> Result<Self, Error> {
         library()?;
         let file = NamedTempFile::new().map_err(Error::io("creating a file for a clock"))?;
-        // servers run as another user
-        let readable = fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644));
-        readable.map_err(Error::io("opening a clock's file to everyone"))?;
         let clock = Self { file: Arc::new(file) };
         clock.forward(Duration::ZERO)?;
         Ok(clock)
@@ -79,8 +76,18 @@ impl SteppedClock {
 
     /// From now on it is off by so much, for instance `"-60s"`, see faketime(1).
     pub fn set(&self, offset: &str) -> Result<(), Error> {
-        fs::write(self.file.path(), format!("{offset}\n")).map_err(Error::io("setting a clock"))
+        // into place whole: who reads it at this instant must not find it empty
+        let next = self.file.path().with_extension("next");
+        fs::write(&next, format!("{offset}\n"))
+            .and_then(|()| readable(&next))
+            .and_then(|()| fs::rename(&next, self.file.path()))
+            .map_err(Error::io("setting a clock"))
     }
+}
+
+/// To everyone: servers run as another user.
+fn readable(file: &Path) -> std::io::Result<()> {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644))
 }
 
 fn below(root: &Path) -> Option<PathBuf> {

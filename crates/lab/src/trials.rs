@@ -32,6 +32,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    thread,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -91,7 +92,11 @@ impl Suite {
 
     /// Runs the tests the command line asks for, then stops the server if one was started.
     pub fn run(self) -> ExitCode {
-        let conclusion = libtest_mimic::run(&Arguments::from_args(), self.trials);
+        let mut arguments = Arguments::from_args();
+        // tests with servers wait most of the time: for an expiry, for a process, for an answer
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        arguments.test_threads.get_or_insert(cores * 2);
+        let conclusion = libtest_mimic::run(&arguments, self.trials);
         // here and not by a static, whose destructor would never run
         self.server.stop();
         conclusion.exit_code()

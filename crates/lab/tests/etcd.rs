@@ -66,9 +66,11 @@ fn a_killed_member_comes_again() -> Outcome {
 fn three_members() -> Outcome {
     let mut etcd = Etcd::start_three()?;
     let first = etcd.leader()?;
+    assert!(etcd.metrics(first)?.contains("etcd_server_is_leader 1"), "it says so itself");
     etcd.kill(first)?;
     let second = etcd.leader()?;
     assert_ne!(first, second);
+    assert!(etcd.metrics(second)?.contains("etcd_server_is_leader 1"), "it says so itself");
     etcd.ctl(&["put", "a", "1"])?;
     etcd.start_again(first)?;
     assert_eq!(etcd.pids().len(), 3);
@@ -152,7 +154,7 @@ fn nobody_without_a_certificate() -> Outcome {
         if missing == "ETCDCTL_CERT" {
             command.env_remove("ETCDCTL_KEY");
         }
-        let stranger = command.args(["get", "a"]).output().expect("it starts");
+        let stranger = command.args(["get", "a", "--command-timeout=1s", "--dial-timeout=1s"]).output().expect("it starts");
         assert!(!stranger.status.success(), "let in without {missing}");
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The contract: what a lock service must do to keep leases. Needs `error.rs`, `domain::ids`.
+//! The contract: what a lock service must do to keep leases. Needs `error.rs`, `settings.rs`, `capability.rs`, `domain::ids`.
 //!
 //! Six requests, all mandatory. "Held by another" and "lost" are values; an error means that the service did not answer, and then
 //! **nothing is known about the effect of the request**. The keeper turns these into a protocol; a backend decides nothing.

@@ -1,4 +1,4 @@
-//! Leases as keys in etcd. Needs `contract.rs` and its own folder.
+//! Leases as keys in etcd. Needs `contract.rs`, `clock.rs`, `pem.rs` and its own folder.
 //!
 //! **Guarantees.** A grant is one transaction that puts our key if the lock has no key, so it is refused while another's key is there,
 //! by the agreement of a majority of the members. Whether we own a lease is decided by a transaction that compares the revision of our

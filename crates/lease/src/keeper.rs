@@ -150,7 +150,11 @@ impl Keeper {
     }
 }
 
-fn fits(connector: &dyn Connector, settings: &KeeperSettings) -> Result<(), LeaseError> {
+/// Whether a service can keep leases like these. Asks nobody; [`Keeper::start`] begins with it.
+///
+/// # Errors
+/// [`LeaseError::Invalid`] with a sentence about what does not fit.
+pub fn fits(connector: &dyn Connector, settings: &KeeperSettings) -> Result<(), LeaseError> {
     let Capabilities { name, shortest_ttl, .. } = connector.capabilities();
     if settings.ttl < shortest_ttl {
         let ttl = settings.ttl;

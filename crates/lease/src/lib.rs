@@ -32,8 +32,9 @@
 //!
 //! # Reading order
 //!
-//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`], [`sqlite`] or [`mod@redis`].
-//! A new backend is one file that implements [`Backend`] and [`Connector`], and one line in `tests/conformance.rs`.
+//! [`contract`] (what every lock service must do) → [`keeper`] → one backend: [`postgres`] and [`sqlite`] are the shortest, then
+//! [`postgres_advisory`], [`mod@redis`], [`redlock`] and [`etcd`]. A new backend is one file that implements [`Backend`] and [`Connector`],
+//! a line in `services.rs`, and a place in `tests/suite/place.rs` that the cases of `tests/conformance.rs` are run over.
 
 pub mod capability;
 pub mod clock;
@@ -44,6 +45,7 @@ pub mod etcd;
 mod gate;
 mod handle;
 pub mod keeper;
+mod pem;
 pub mod postgres;
 pub mod postgres_advisory;
 pub mod redis;
@@ -64,6 +66,6 @@ pub use postgres::{PostgresBackend, PostgresConnector};
 pub use postgres_advisory::{PostgresAdvisoryBackend, PostgresAdvisoryConnector};
 pub use redis::{RedisBackend, RedisConnector, RedisOptions, RedisTls};
 pub use redlock::{RedlockBackend, RedlockConnector, RedlockOptions};
-pub use services::{SERVICES, service};
+pub use services::SERVICES;
 pub use settings::KeeperSettings;
 pub use sqlite::{SqliteBackend, SqliteConnector};

@@ -1,4 +1,4 @@
-//! Leases as keys of one Redis. Needs `contract.rs` and its own folder.
+//! Leases as keys of one Redis. Needs `contract.rs`, `pem.rs` and its own folder.
 //!
 //! **Guarantees.** A grant is one `SET key value NX PX ttl`, so it is refused while a key of that name is there by the clock of the
 //! server, and no key is without an expiry for an instant. A renewal and a release are one script each, which compares the value, the
@@ -100,6 +100,7 @@ impl RedisConnector {
     /// A URL or a prefix that cannot be used.
     pub fn new(options: RedisOptions) -> Result<RedisConnector, LeaseError> {
         let RedisOptions { url, sentinels, tls, prefix, wait_replicas } = options;
+        tls.check()?;
         let server = Server::new("the URL of redis", &url, &tls)?;
         let reach = if sentinels.is_empty() {
             Reach::One(server)

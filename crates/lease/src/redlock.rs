@@ -1,4 +1,4 @@
-//! Leases on several Redis servers that know nothing of each other: Redlock. Needs `contract.rs`, `redis/` and its own folder.
+//! Leases on several Redis servers that know nothing of each other: Redlock. Needs `contract.rs`, `clock.rs`, `redis.rs` and its own folder.
 //!
 //! **Guarantees.** A grant is a key on more than half of the servers, each set as `redis.rs` does it; any two such majorities share a
 //! server, which has one key. All are asked at once, each for a twentieth of the TTL at most (20 ms to 1 s), so that one that hangs
@@ -19,8 +19,8 @@
 //! **Nobody.** Many that ask at once may split the servers so that nobody has a majority. They give back, pause for a random time and
 //! ask again, for a twentieth of the TTL.
 //!
-//! A request whose sender gave up can still arrive and set a key, on a server that was slow, after it was given back. That key is no
-//! majority, and expires.
+//! A request whose sender gave up can still arrive and set a key, on a server that was slow, after it was given back. It expires; where
+//! most of the servers were slow, nobody has the lease for that TTL.
 //!
 //! Sources of the ideas: "Distributed Locks with Redis", redis.io; against it M. Kleppmann, "How to do distributed locking" (2016).
 
@@ -89,6 +89,7 @@ impl RedlockConnector {
     /// A number of servers that has no use, one that is named twice, a URL or a prefix that cannot be used.
     pub fn new(options: RedlockOptions) -> Result<RedlockConnector, LeaseError> {
         let RedlockOptions { urls, tls, prefix } = options;
+        tls.check()?;
         let refuse = |what: String| Err(LeaseError::Invalid { what });
         let count = urls.len();
         if count < 3 || count.is_multiple_of(2) {
@@ -98,7 +99,7 @@ impl RedlockConnector {
         }
         let servers: Vec<Server> = urls.iter().map(|url| Server::new("a URL of redlock", url, &tls)).collect::<Result<_, _>>()?;
         let mut places = BTreeSet::new();
-        for place in servers.iter().map(Server::place) {
+        for place in servers.iter().map(Server::address) {
             if !places.insert(place.clone()) {
                 return refuse(format!("redlock has {place} twice; a majority of servers is one of different servers"));
             }

@@ -11,12 +11,3 @@ pub const SERVICES: &[Capabilities] = &[
     crate::redis::CAPABILITIES,
     crate::redlock::CAPABILITIES,
 ];
-
-/// What the service of that name gives.
-///
-/// # Panics
-/// There is none.
-#[must_use]
-pub fn service(name: &str) -> Capabilities {
-    *SERVICES.iter().find(|of| of.name == name).unwrap_or_else(|| panic!("no lock service is called {name}"))
-}

@@ -211,8 +211,12 @@ impl Config {
     }
 }
 
-/// An error of the parser without the lines it quotes: one of them may be the one with the password.
+/// An error of the parser without what it quotes: one of those lines, or a value in the wrong place, may be the password.
 fn without_excerpt(error: &str) -> String {
     let quotes = |line: &&str| !line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start().starts_with('|');
-    error.lines().filter(quotes).collect::<Vec<_>>().join(" ")
+    let told = error.lines().filter(quotes).collect::<Vec<_>>().join(" ");
+    match (told.find("string \""), told.rfind("\", expected")) {
+        (Some(begin), Some(end)) if begin + "string \"".len() <= end => format!("{}string \"***{}", &told[..begin], &told[end..]),
+        _ => told,
+    }
 }

@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use intake::ReadError;
 use intake::profile::ProfileError;
+use lease::LeaseError;
 use ledger::LedgerError;
 use std::io::Write;
 use std::process::ExitCode;
@@ -59,8 +60,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<WorkerError>() {
         return Some(worker_code(error));
     }
-    if let Some(error) = cause.downcast_ref::<lease::LeaseError>() {
-        return Some(if matches!(error, lease::LeaseError::Invalid { .. }) { USAGE } else { UNAVAILABLE });
+    if let Some(error) = cause.downcast_ref::<LeaseError>() {
+        return Some(lease_code(error));
     }
     cause.downcast_ref::<LedgerError>().map(ledger_code)
 }
@@ -68,8 +69,16 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn worker_code(error: &WorkerError) -> u8 {
     match error {
         WorkerError::Ledger(error) => ledger_code(error),
-        WorkerError::Lease(_) | WorkerError::WaitEnded(_) | WorkerError::JobWaitEnded(_) => UNAVAILABLE,
+        WorkerError::Lease(error) => lease_code(error),
+        WorkerError::WaitEnded(_) | WorkerError::JobWaitEnded(_) => UNAVAILABLE,
         WorkerError::SourceWentBack { .. } | WorkerError::Job { .. } | WorkerError::NotFenced { .. } => FAILED,
+    }
+}
+
+fn lease_code(error: &LeaseError) -> u8 {
+    match error {
+        LeaseError::Invalid { .. } => USAGE,
+        LeaseError::Unavailable { .. } | LeaseError::TimedOut { .. } | LeaseError::Closed => UNAVAILABLE,
     }
 }
 
@@ -100,6 +109,15 @@ fn ledger_code(error: &LedgerError) -> u8 {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    /// Whether it was met at the start or at the first unit.
+    #[test]
+    fn a_lock_service_that_refuses_is_a_matter_of_configuration() {
+        let refused = || LeaseError::Invalid { what: "a transaction pooler".to_owned() };
+        assert_eq!(code(&refused().into()), USAGE);
+        assert_eq!(code(&WorkerError::Lease(refused()).into()), USAGE);
+        assert_eq!(code(&WorkerError::Lease(LeaseError::Closed).into()), UNAVAILABLE);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

@@ -100,7 +100,7 @@ fn copy(pattern: &Pattern, workspace: &Path) {
         }
     }
     // within the workspace those files find each other as `crate::…` and, across crates, as `domain::…`
-    let list = modules.keys().map(|module| format!("pub mod {module};\npub use {module}::*;\n")).collect::<String>();
+    let list = modules.keys().map(|module| format!("pub mod {module};\npub use crate::{module}::*;\n")).collect::<String>();
     write(&folder.join("src/lib.rs"), &format!("#![allow(warnings)]\nextern crate self as domain;\n{list}"));
     let package = format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition.workspace = true\n\n[dependencies]\n");
     write(&folder.join("Cargo.toml"), &(package + &dependencies(&code)));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-const LONGEST: usize = 330;
+const LONGEST: usize = 335;
 
 fn readme() -> String {
     read("README.md")

@@ -1,8 +1,8 @@
 //! Where an etcd is and how we show who we are. Needs nothing of its neighbours.
 
-use crate::LeaseError;
+use crate::{LeaseError, pem};
 use etcd_client::{Certificate, ConnectOptions, Identity, TlsOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// etcd ends connections that ping more often than every five seconds.
@@ -61,7 +61,8 @@ impl EtcdOptions {
         if !self.prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
             return refuse(format!("the etcd prefix {:?} is not of visible ASCII characters without spaces", self.prefix));
         }
-        Ok(())
+        let of_us = self.certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
+        self.ca_file.iter().chain(of_us).try_for_each(|file| pem::check("etcd", file))
     }
 
     fn has_tls_files(&self) -> bool {
@@ -87,20 +88,14 @@ impl EtcdOptions {
     async fn tls(&self) -> Result<TlsOptions, LeaseError> {
         let mut tls = TlsOptions::new();
         tls = match &self.ca_file {
-            Some(file) => tls.ca_certificate(Certificate::from_pem(pem(file).await?)),
+            Some(file) => tls.ca_certificate(Certificate::from_pem(pem::read("etcd", file).await?)),
             None => tls.with_native_roots(),
         };
         if let Some((certificate, key)) = &self.certificate {
-            tls = tls.identity(Identity::from_pem(pem(certificate).await?, pem(key).await?));
+            tls = tls.identity(Identity::from_pem(pem::read("etcd", certificate).await?, pem::read("etcd", key).await?));
         }
         Ok(tls)
     }
-}
-
-async fn pem(file: &Path) -> Result<Vec<u8>, LeaseError> {
-    tokio::fs::read(file).await.map_err(|error| LeaseError::Invalid {
-        what: format!("the certificate file {} of etcd cannot be read: {error}", file.display()),
-    })
 }
 
 impl std::fmt::Debug for EtcdOptions {

@@ -197,8 +197,11 @@ impl Engine {
     async fn renew(&mut self, name: &LeaseName) {
         let Some(mut held) = self.held.remove(name) else { return };
         let sent = self.clock.now();
-        match self.extend(&held.grant, |left| histogram!(TIME_LEFT).record(left)).await {
+        let mut left = None;
+        match self.extend(&held.grant, |was_left| left = Some(was_left)).await {
             Ok(Proof::Owner) => {
+                // one that was answered too late is told where it is lost
+                left.into_iter().for_each(|left| histogram!(TIME_LEFT).record(left));
                 counter!(RENEWALS, "outcome" => "renewed").increment(1);
                 held.due = sent + self.settings.next_renewal();
                 held.failures = 0;

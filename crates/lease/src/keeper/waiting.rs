@@ -12,7 +12,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Keeper {
-    /// Waits until the lease is free and ours, at most `limit`. `None`: it was not.
+    /// Waits until the lease is free and ours, at most `limit` and the request that is under way then. `None`: it was not.
     ///
     /// Where the service keeps a line, a release wakes the first in it and nobody else; elsewhere every waiter asks again, after a
     /// random part of a pause that doubles up to half a second, so that those who began together do not go on together.

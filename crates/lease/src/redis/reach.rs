@@ -4,13 +4,13 @@
 //! write. All sentinels are asked together, the first whose answer leads to a primary is followed: a frozen sentinel holds nobody up.
 //! Whatever we are led to is asked for its role, as Redis' guide for clients of Sentinel has it, for a sentinel may not know yet.
 
-use crate::LeaseError;
+use crate::{LeaseError, pem};
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError,
     TlsCertificates,
 };
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +23,15 @@ pub struct RedisTls {
     pub ca_file: Option<PathBuf>,
     /// PEM files with a certificate of ours and its key, where the server asks for one.
     pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl RedisTls {
+    /// # Errors
+    /// A file that is not there or no PEM.
+    pub(crate) fn check(&self) -> Result<(), LeaseError> {
+        let of_us = self.certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
+        self.ca_file.iter().chain(of_us).try_for_each(|file| pem::check("redis", file))
+    }
 }
 
 /// One server. Its `Debug` shows no password: the driver's does not.
@@ -59,6 +68,11 @@ impl Server {
     /// For logs and errors; without user and password.
     pub(crate) fn place(&self) -> String {
         format!("redis at {}/{}", self.info.addr(), self.info.redis_settings().db())
+    }
+
+    /// Host and port, whatever is kept there.
+    pub(crate) fn address(&self) -> String {
+        self.info.addr().to_string()
     }
 
     /// The host of the URL.
@@ -109,13 +123,14 @@ impl Server {
         let is_tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
         let client = if is_tls {
             let root_cert = match &self.tls.ca_file {
-                Some(file) => Some(pem(file).await?),
+                Some(file) => Some(pem::read("redis", file).await?),
                 None => None,
             };
             let client_tls = match &self.tls.certificate {
-                Some((certificate, key)) => {
-                    Some(ClientTlsConfig { client_cert: pem(certificate).await?, client_key: pem(key).await? })
-                }
+                Some((certificate, key)) => Some(ClientTlsConfig {
+                    client_cert: pem::read("redis", certificate).await?,
+                    client_key: pem::read("redis", key).await?,
+                }),
                 None => None,
             };
             Client::build_with_tls(self.info.clone(), TlsCertificates { client_tls, root_cert })
@@ -227,12 +242,6 @@ pub(crate) fn unavailable(place: &str, doing: &'static str, after: Duration, err
         return LeaseError::TimedOut { what: place.to_owned(), doing, after };
     }
     LeaseError::Unavailable { what: place.to_owned(), doing, source: Box::new(error) }
-}
-
-async fn pem(file: &Path) -> Result<Vec<u8>, LeaseError> {
-    tokio::fs::read(file).await.map_err(|error| LeaseError::Invalid {
-        what: format!("the certificate file {} for redis: {error}; name a PEM file that this user can read", file.display()),
-    })
 }
 
 #[cfg(test)]

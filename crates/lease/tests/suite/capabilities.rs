@@ -216,13 +216,15 @@ fn shortest_ttl(place: &Place) {
     assert!(refused.contains("TTL"), "{refused}");
     run(async {
         let mine = start(shortest).expect("a keeper");
-        let lease = acquire_within(&mine, LONG).await;
-        // a busy machine may lose one of these, and says so; the next one is as good
-        pause(u64::try_from(shortest.as_millis() * 3).expect("short")).await;
-        if lease.check().is_err() {
-            drop(lease);
-            acquire_within(&mine, LONG).await;
+        // a busy machine may stand still for half of a second: one of several must be kept
+        for _ in 0..4 {
+            let lease = acquire_within(&mine, LONG).await;
+            pause(u64::try_from(shortest.as_millis() * 3).expect("short")).await;
+            if lease.check().is_ok() {
+                return;
+            }
         }
+        panic!("never kept for three TTLs of {shortest:?}");
     });
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn blocked_workers(place: &Place) {
     });
 }
 
+/// R7: work that has taken every connection of its pool takes none of the keeper's.
 pub(crate) fn exhausted_pool(place: &Place) {
     run(async {
         let (mine, yours) = (keeper(place, SHORT), keeper(place, SHORT));

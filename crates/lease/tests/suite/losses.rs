@@ -75,12 +75,12 @@ pub(crate) fn late_renewal(place: &Place) {
         let mine = ask(SHORT);
         assert!(takes(&mut *service, &mine).await);
         until("expired", SHORT * 4, async || {
-            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms < Some(0))
+            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms.is_some_and(|left| left < 0))
         })
         .await;
         assert_eq!(service.renew(&mine).await.expect("an answer"), Renew::Lost);
         let rows = service.inspect(name().as_str()).await.expect("rows");
-        assert!(rows.iter().all(|row| row.expires_in_ms <= Some(0)), "revived: {rows:?}");
+        assert!(rows.iter().all(|row| row.expires_in_ms.is_some_and(|left| left <= 0)), "revived: {rows:?}");
         assert!(takes(&mut *service, &ask(SHORT)).await);
         assert_eq!(service.renew(&mine).await.expect("an answer"), Renew::Lost);
     });

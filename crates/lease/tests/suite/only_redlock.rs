@@ -13,6 +13,7 @@ pub(crate) const CASES: &[RedisCase] = &[
     ("a restarted minority is missed, a restarted majority loses, and none is set anew", restarted),
     ("a server that fails at a renewal takes no other along", failing),
     ("a failed acquisition leaves nothing on any server", leaves_nothing),
+    ("where nobody has a majority it is asked for again, for a while", split),
     ("slow and frozen servers do not make a grant late", slow),
     ("one clock that steps forward ends nothing (L16)", one_clock),
 ];
@@ -128,13 +129,26 @@ fn leaves_nothing() -> Result<(), lab::Error> {
     let left = stored(&servers);
     assert_eq!(left[..2], ["(nil)", "(nil)"], "the first set it and did not answer, the second set it");
     assert_eq!(left[2..], ["somebody else"; 3]);
+    Ok(())
+}
 
-    // nobody has a majority, and nobody gets one before these expire: that is held too, by nobody known
-    servers[2].command(&["SET", &key(), "a third", "PX", "60000"])?;
-    servers[1].command(&["SET", &key(), "a third", "PX", "60000"])?;
-    let answer = run(async { connect(&urls).await.try_acquire(&ask(Duration::from_secs(4))).await }).expect("an answer");
-    assert_eq!(answer, Acquire::HeldByAnother { holder: None, remaining: None });
-    assert_eq!(stored(&servers)[0], "(nil)");
+fn split() -> Result<(), lab::Error> {
+    let servers = fleet(5)?;
+    let occupy = |ms: &str| {
+        for (server, who) in servers.iter().zip(["one", "one", "another", "another"]) {
+            server.command(&["SET", &key(), who, "PX", ms]).expect("set");
+        }
+    };
+    run(async {
+        let mut service = connect(&urls(&servers)).await;
+        occupy("60000");
+        let answer = service.try_acquire(&ask(Duration::from_secs(4))).await.expect("an answer");
+        assert_eq!(answer, Acquire::HeldByAnother { holder: None, remaining: None }, "nobody known");
+        assert_eq!(stored(&servers)[4], "(nil)", "each try is given back");
+        // a twentieth of this TTL is a second
+        occupy("300");
+        assert!(takes(&mut *service, &ask(FOR_EVER)).await, "asked once only");
+    });
     Ok(())
 }
 

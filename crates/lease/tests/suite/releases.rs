@@ -24,7 +24,7 @@ pub(crate) fn outcomes(place: &Place) {
         lease.lost().await;
         let mut service = backend(place).await;
         super::until("expired", SHORT * 3, async || {
-            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms < Some(0))
+            service.inspect(name().as_str()).await.expect("rows").iter().all(|row| row.expires_in_ms.is_some_and(|left| left < 0))
         })
         .await;
         weather.clear();

@@ -1,7 +1,7 @@
 //! `settled config check | print | adopt`.
 
 use super::Because;
-use crate::config::Config;
+use crate::config::{Config, Guard};
 use crate::output::say;
 use crate::wire;
 use clap::Subcommand;
@@ -23,6 +23,10 @@ impl ConfigCommand {
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
         match self {
             ConfigCommand::Check => {
+                // Asks nobody: addresses, certificates and times are looked at.
+                if config.worker.guard == Guard::Lease {
+                    lease::keeper::fits(wire::connector(config)?.as_ref(), &config.keeper_settings())?;
+                }
                 // It looks and changes nothing: neither creates a ledger nor migrates one.
                 let mut options = wire::open_options(config);
                 options.migrate = false;

@@ -35,7 +35,7 @@ pub(crate) enum Backend {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Etcd {
     /// With commas between them, as etcdctl has it: a variable of the environment can be no list.
-    pub(crate) endpoints: String,
+    pub(crate) endpoints: Urls,
     pub(crate) prefix: String,
     pub(crate) user: String,
     pub(crate) password: Secret,
@@ -91,7 +91,7 @@ impl Default for Lease {
 impl Default for Etcd {
     fn default() -> Self {
         Etcd {
-            endpoints: String::new(),
+            endpoints: Urls::default(),
             prefix: lease::EtcdOptions::PREFIX.to_owned(),
             user: String::new(),
             password: Secret::default(),
@@ -121,12 +121,6 @@ pub(super) fn listed(words: &str) -> Vec<String> {
     words.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-impl Etcd {
-    pub(crate) fn endpoints(&self) -> Vec<String> {
-        listed(&self.endpoints)
-    }
-}
-
 impl Lease {
     /// What is missing or too much for the service that was chosen, a sentence each.
     pub(super) fn wrong(&self, database: &str) -> Vec<String> {
@@ -143,7 +137,7 @@ impl Lease {
             }
             Backend::Etcd => {
                 let etcd = &self.etcd;
-                must(!etcd.endpoints().is_empty(), "lease.etcd.endpoints must name at least one member, as host:port");
+                must(!etcd.endpoints.list().is_empty(), "lease.etcd.endpoints must name at least one member, as host:port");
                 must(etcd.user.is_empty() == etcd.password.is_empty(), "lease.etcd.user and lease.etcd.password go together");
             }
             Backend::Redis => {

@@ -1,20 +1,19 @@
 //! Combinations that are allowed and need a word: said once, when an instance starts.
 
 use super::{Backend, Config, Guard};
-use lease::{Capabilities, service};
+use lease::Capabilities;
 
 impl Config {
     /// What the lock service that was chosen gives.
     pub(crate) fn capabilities(&self) -> Capabilities {
-        let name = match self.lease.backend {
-            Backend::Database if self.is_on_sqlite() => "sqlite",
-            Backend::Database => "postgres",
-            Backend::PostgresAdvisory => "postgres-advisory",
-            Backend::Etcd => "etcd",
-            Backend::Redis => "redis",
-            Backend::Redlock => "redlock",
-        };
-        service(name)
+        match self.lease.backend {
+            Backend::Database if self.is_on_sqlite() => lease::sqlite::CAPABILITIES,
+            Backend::Database => lease::postgres::CAPABILITIES,
+            Backend::PostgresAdvisory => lease::postgres_advisory::CAPABILITIES,
+            Backend::Etcd => lease::etcd::CAPABILITIES,
+            Backend::Redis => lease::redis::CAPABILITIES,
+            Backend::Redlock => lease::redlock::CAPABILITIES,
+        }
     }
 
     fn is_on_sqlite(&self) -> bool {
@@ -46,7 +45,7 @@ impl Config {
         );
         say(
             lease.backend == Backend::Redis && lease.redis.wait_replicas > 0,
-            "lease.redis.wait_replicas makes a lease that is lost in a failover unlikely, not impossible; the ledger refuses the older holder",
+            "lease.redis.wait_replicas makes a lease that is lost in a failover unlikely, not impossible (the ledger refuses the older holder), and nothing is settled while fewer replicas than that are attached",
         );
         say(
             lease.backend == Backend::Redlock,
@@ -106,7 +105,7 @@ mod tests {
     #[test]
     fn a_ttl_below_the_services_floor_is_refused() {
         let mut config = config("postgres://h/x", Guard::Lease, Backend::Etcd);
-        config.lease.etcd.endpoints = "h:2379".to_owned();
+        config.lease.etcd.endpoints = "h:2379".into();
         config.lease.ttl_ms = 1_999;
         let told = config.check().expect_err("too short").to_string();
         assert!(told.contains("lease.ttl_ms is 1999 and must be at least 2000 for etcd"), "{told}");

@@ -52,9 +52,17 @@ impl Urls {
         super::locks::listed(&self.0)
     }
 
+    /// Where one of them cannot be taken apart, a comma was perhaps none between addresses: then nothing is shown.
     fn shown(&self) -> String {
-        self.list().iter().map(|url| shown(url)).collect::<Vec<_>>().join(",")
+        let shown: Vec<_> = self.list().iter().map(|url| address(url)).collect();
+        if shown.iter().any(|url| url == "***") { "***".to_owned() } else { shown.join(",") }
     }
+}
+
+/// `host:port` is an address too.
+fn address(url: &str) -> String {
+    let is_plain = !url.is_empty() && url.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte));
+    if is_plain { url.to_owned() } else { shown(url) }
 }
 
 impl From<&str> for Urls {
@@ -88,6 +96,19 @@ mod tests {
         let secret = Secret::from("s3cr3t".to_owned());
         assert_eq!((format!("{secret:?}"), serde_json::to_string(&secret).expect("JSON")), ("\"***\"".into(), "\"***\"".into()));
         assert_eq!(secret.expose(), "s3cr3t");
+    }
+
+    #[test]
+    fn a_list_that_is_not_understood_is_not_shown() {
+        for (words, expected) in [
+            ("a:2379,b:2379", "a:2379,b:2379"),
+            ("https://a:2379,http://[::1]:2379", "https://a:2379,http://[::1]:2379"),
+            ("http://u:s3cr3t@a:2379", "http://u:***@a:2379"),
+            ("redis://u:1234,56@h", "***"),
+            ("u:s3cr3t@h:1", "***"),
+        ] {
+            assert_eq!(Urls::from(words).shown(), expected);
+        }
     }
 
     #[test]

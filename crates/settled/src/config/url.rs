@@ -17,8 +17,10 @@ const SECRETS: [&str; 3] = ["password", "sslpassword", "sslkey"];
 impl<'a> SecretUrl<'a> {
     /// `None` where a part may be something else than it seems.
     pub(crate) fn parse(url: &'a str) -> Option<SecretUrl<'a>> {
-        let start =
-            ["postgres://", "postgresql://", "redis://", "rediss://"].into_iter().find(|scheme| url.starts_with(scheme))?.len();
+        let start = ["postgres://", "postgresql://", "redis://", "rediss://", "http://", "https://"]
+            .into_iter()
+            .find(|scheme| url.starts_with(scheme))?
+            .len();
         let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
         // a password with a question mark in it ends in what looks like the query
         if query.is_some_and(|query| query.contains('@')) {

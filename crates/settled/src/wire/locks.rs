@@ -27,7 +27,7 @@ fn etcd(config: &Config) -> EtcdOptions {
         user: (!etcd.user.is_empty()).then(|| (etcd.user.clone(), etcd.password.expose().to_owned())),
         ca_file: tls.ca_file.clone(),
         certificate: certificate(tls),
-        ..EtcdOptions::new(etcd.endpoints())
+        ..EtcdOptions::new(etcd.endpoints.list())
     }
 }
 

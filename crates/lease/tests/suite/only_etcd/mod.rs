@@ -16,9 +16,9 @@ use lease::{Connector, EtcdConnector, EtcdOptions, Keeper, KeeperSettings};
 use std::time::Duration;
 
 /// Starts what it needs, as all of them break it.
-pub(crate) type EtcdCase = (&'static str, fn() -> Result<(), lab::Error>);
+pub(crate) type Case = (&'static str, fn() -> Result<(), lab::Error>);
 
-pub(crate) const CASES: &[EtcdCase] = &[
+pub(crate) const CASES: &[Case] = &[
     ("a waiter whose etcd lease dies is told at once and has nothing (L1)", waiting::place_revoked),
     ("a place that is gone is an error, however often it is asked for (L1)", waiting::place_gone_twice),
     ("each in line follows the one before, and owns nothing", waiting::order),

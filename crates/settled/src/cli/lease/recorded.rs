@@ -44,6 +44,11 @@ impl Histogram {
         Histogram(buckets.iter().copied().collect())
     }
 
+    /// Whether it has these bounds, or none yet.
+    fn has_bounds(&self, buckets: &[(Duration, u64)]) -> bool {
+        self.0.is_empty() || self.0.keys().eq(buckets.iter().map(|(bound, _)| bound))
+    }
+
     fn add(&mut self, buckets: &[(Duration, u64)]) {
         for (bound, below) in buckets {
             *self.0.entry(*bound).or_default() += below;
@@ -72,6 +77,11 @@ impl Recorded {
                 Value::Histogram(buckets) => {
                     let buckets: Vec<_> = buckets.iter().map(|at| (bound(at.less_than), whole(at.count))).collect();
                     let Some(histogram) = self.histogram(&sample.metric) else { continue };
+                    if !histogram.has_bounds(&buckets) {
+                        let why =
+                            "has other buckets than the one before: were they recorded with another lease.ttl_ms, or version?";
+                        return Err(ConfigError(format!("{place}: {} {why}", sample.metric)).into());
+                    }
                     histogram.add(&buckets);
                     found = true;
                 }
@@ -176,6 +186,9 @@ settled_lease_renewals_total{outcome=\"lost\"} 1
         assert_eq!(recorded.settle.at_most(700), Some(Duration::from_millis(500)));
         assert_eq!(recorded.settle.at_most(999), Some(Duration::MAX));
         assert_eq!(recorded.renewals, [("lost".to_owned(), 2), ("renewed".to_owned(), 14)].into());
+        std::fs::write(&file, text.replace("0.5", "0.7")).expect("a file");
+        let told = recorded.read(file.to_str().expect("UTF-8")).expect_err("two TTLs do not add up").to_string();
+        assert!(told.contains("other buckets"), "{told}");
         std::fs::write(&file, "up 1\n").expect("a file");
         assert!(recorded.read(file.to_str().expect("UTF-8")).is_err(), "nothing of leases is there");
     }
