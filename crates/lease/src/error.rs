@@ -7,7 +7,9 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// The service refused, answered nonsense, or the connection broke. Whether the request took effect is unknown.
-    #[error("lease service {what}: {doing}: {source}; nothing is worked on until it answers, then work resumes by itself")]
+    #[error(
+        "lease service {what}: {doing}: {source}; nothing is worked on until it answers as it should (if it never will, see [lease] in the configuration), then work resumes by itself"
+    )]
     Unavailable {
         /// Which service, and where.
         what: String,
@@ -18,7 +20,7 @@ pub enum LeaseError {
     },
     /// No answer in time. Whether the request took effect is unknown.
     #[error(
-        "lease service {what}: {doing}: no answer within {after:?}; nothing is worked on until it answers, then work resumes by itself"
+        "lease service {what}: {doing}: no answer within {after:?}; nothing is worked on until it answers as it should (if it never will, see [lease] in the configuration), then work resumes by itself"
     )]
     TimedOut {
         /// Which service, and where.

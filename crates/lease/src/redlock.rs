@@ -99,7 +99,7 @@ impl RedlockConnector {
         }
         let servers: Vec<Server> = urls.iter().map(|url| Server::new("a URL of redlock", url, &tls)).collect::<Result<_, _>>()?;
         let mut places = BTreeSet::new();
-        for place in servers.iter().map(Server::address) {
+        for place in servers.iter().map(|server| server.address().to_lowercase()) {
             if !places.insert(place.clone()) {
                 return refuse(format!("redlock has {place} twice; a majority of servers is one of different servers"));
             }

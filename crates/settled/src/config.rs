@@ -211,10 +211,24 @@ impl Config {
     }
 }
 
+/// The words there are, where one was wrong.
+fn with_the_right_words(told: String) -> String {
+    let words = [
+        ("lease.backend", "database, postgres-advisory, etcd, redis or redlock"),
+        ("worker.guard", "lease, row-lock or advisory-xact"),
+        ("log.format", "text or json"),
+    ];
+    match words.iter().find(|(key, _)| told.contains("variant") && told.contains(key)) {
+        Some((key, words)) => format!("{told}; {key} is one of {words}"),
+        None => told,
+    }
+}
+
 /// An error of the parser without what it quotes: one of those lines, or a value in the wrong place, may be the password.
 fn without_excerpt(error: &str) -> String {
     let quotes = |line: &&str| !line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start().starts_with('|');
     let told = error.lines().filter(quotes).collect::<Vec<_>>().join(" ");
+    let told = with_the_right_words(told);
     match (told.find("string \""), told.rfind("\", expected")) {
         (Some(begin), Some(end)) if begin + "string \"".len() <= end => format!("{}string \"***{}", &told[..begin], &told[end..]),
         _ => told,

@@ -171,8 +171,6 @@ fn server(cluster: &Cluster, port: u16, durability: Durability) -> Command {
         "listen_addresses=127.0.0.1".to_owned(),
         format!("unix_socket_directories={}", cluster.home().display()),
         "max_connections=300".to_owned(),
-        // compiling a query takes longer than a test's query
-        "jit=off".to_owned(),
         format!("fsync={on_disk}"),
         format!("full_page_writes={on_disk}"),
     ] {

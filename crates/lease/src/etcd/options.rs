@@ -47,7 +47,7 @@ impl EtcdOptions {
             if endpoint.contains('@') {
                 return refuse("an etcd endpoint has an @; give user and password apart from it".to_owned());
             }
-            if endpoint.is_empty() || !endpoint.bytes().all(|byte| byte.is_ascii_graphic()) {
+            if !is_usable(endpoint) {
                 return refuse(format!(
                     "{endpoint:?} is no etcd endpoint; write host:port, http://host:port or https://host:port"
                 ));
@@ -57,6 +57,12 @@ impl EtcdOptions {
                     "etcd endpoint {endpoint} is without TLS, but certificates are given; write https://, or leave them out"
                 ));
             }
+        }
+        let with_tls = self.endpoints.iter().filter(|endpoint| endpoint.starts_with("https://")).count();
+        if with_tls > 0 && with_tls < self.endpoints.len() {
+            return refuse(
+                "some etcd endpoints begin with https:// and some do not; write it before all of them, or none".to_owned(),
+            );
         }
         if !self.prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
             return refuse(format!("the etcd prefix {:?} is not of visible ASCII characters without spaces", self.prefix));
@@ -98,6 +104,15 @@ impl EtcdOptions {
     }
 }
 
+/// A host and a port, which has no default here: the driver's would be that of the web.
+fn is_usable(endpoint: &str) -> bool {
+    let place = ["http://", "https://"].iter().find_map(|scheme| endpoint.strip_prefix(scheme)).unwrap_or(endpoint);
+    let Some((host, port)) = place.rsplit_once(':') else { return false };
+    let is_address = host.starts_with('[') && host.ends_with(']');
+    let is_name = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    (is_address || is_name) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
 impl std::fmt::Debug for EtcdOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EtcdOptions")
@@ -123,7 +138,12 @@ mod tests {
         for broken in [EtcdOptions::new(Vec::new()), options(""), options("a b:1"), tls, prefix] {
             assert!(matches!(broken.validate(), Err(LeaseError::Invalid { .. })), "{broken:?}");
         }
-        for fine in ["db:2379", "http://db:2379", "https://db:2379"] {
+        for endpoint in ["db", "db:", "db:99999", "db:0", ":2379", "ftp://db:2379", "http://db:2379/x", "http:///db:2379"] {
+            assert!(options(endpoint).validate().is_err(), "{endpoint}");
+        }
+        let mixed = EtcdOptions::new(vec!["db:2379".to_owned(), "https://db:2380".to_owned()]);
+        assert!(mixed.validate().is_err());
+        for fine in ["db:2379", "http://db:2379", "https://db:2379", "[::1]:2379"] {
             assert!(options(fine).validate().is_ok(), "{fine}");
         }
     }

@@ -14,7 +14,7 @@ use crate::{Acquire, Ask, Backend, KeeperSettings, LeaseError, LeaseName, Line, 
 use domain::ids::HolderId;
 use metrics::{counter, histogram};
 use outgoing::Outgoing;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -29,6 +29,7 @@ pub(super) struct Engine {
     inbox: mpsc::UnboundedReceiver<Command>,
     held: HashMap<LeaseName, Held>,
     outgoing: Vec<Outgoing>,
+    wondered: HashSet<LeaseName>,
 }
 
 /// A lease that is renewed.
@@ -52,7 +53,7 @@ impl Engine {
         session: Session,
         inbox: mpsc::UnboundedReceiver<Command>,
     ) -> Engine {
-        Engine { settings, holder, clock, session, inbox, held: HashMap::new(), outgoing: Vec::new() }
+        Engine { settings, holder, clock, session, inbox, held: HashMap::new(), outgoing: Vec::new(), wondered: HashSet::new() }
     }
 
     /// Runs until shutdown, whose reply it returns, or until nobody can send a command any more.
@@ -154,6 +155,7 @@ impl Engine {
             Ok(Acquire::Granted { token }) => return self.granted(ask, sent, token, commands).map(Try::Granted),
             Ok(Acquire::HeldByAnother { holder, remaining }) => {
                 tracing::trace!(lease.name = %ask.name, ?holder, ?remaining, "lease held by another");
+                self.wonder(&ask, remaining);
                 if !wait {
                     return Ok(Try::Held);
                 }
@@ -170,6 +172,18 @@ impl Engine {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// A lease that is held for much longer than ours are: said once for each name, or nobody knows why a unit stands still.
+    fn wonder(&mut self, ask: &Ask, remaining: Option<Duration>) {
+        if let Some(remaining) = remaining.filter(|remaining| *remaining > ask.ttl * 3)
+            && self.wondered.insert(ask.name.clone())
+        {
+            tracing::warn!(
+                lease.name = %ask.name, remaining_s = remaining.as_secs(), ttl_s = ask.ttl.as_secs(),
+                "held by another for much longer than our TTL: an instance has another lease.ttl_ms, or the clock of the lock service was put back"
+            );
         }
     }
 

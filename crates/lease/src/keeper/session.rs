@@ -6,18 +6,18 @@
 use crate::{Backend, Connector, LeaseError, TokenSource};
 use std::time::Duration;
 
-const NOT_REACHED: &str = "not reached yet";
-
 pub(super) struct Session {
     connector: Box<dyn Connector>,
     backend: Option<Box<dyn Backend>>,
     source: TokenSource,
     kind: &'static str,
+    reached: bool,
 }
 
 impl Session {
     pub(super) fn new(connector: Box<dyn Connector>) -> Session {
-        Session { connector, backend: None, source: TokenSource::LedgerMinted, kind: NOT_REACHED }
+        let kind = connector.capabilities().name;
+        Session { connector, backend: None, source: TokenSource::LedgerMinted, kind, reached: false }
     }
 
     /// Who makes the tokens of the service that answered last.
@@ -27,7 +27,7 @@ impl Session {
 
     /// Whether there ever was a connection.
     pub(super) fn was_reached(&self) -> bool {
-        self.kind != NOT_REACHED
+        self.reached
     }
 
     /// Asks the service, within `limit`, connecting included.
@@ -65,6 +65,7 @@ impl Session {
     async fn connect(&mut self) -> Result<Box<dyn Backend>, LeaseError> {
         let backend = self.connector.connect().await?;
         self.kind = backend.kind();
+        self.reached = true;
         self.source = backend.token_source();
         Ok(backend)
     }

@@ -7,8 +7,8 @@
 use crate::{LeaseError, pem};
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError,
-    TlsCertificates,
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, RedisError, TlsCertificates,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +55,9 @@ impl Server {
             Ok(info) => info.clone().set_redis_settings(info.redis_settings().clone().set_skip_set_lib_name()),
             Err(error) => return refuse(error.to_string()),
         };
+        if info.redis_settings().protocol() != ProtocolVersion::RESP2 {
+            return refuse("of the protocol only RESP2 is spoken here".to_owned());
+        }
         match info.addr() {
             ConnectionAddr::TcpTls { insecure: true, .. } => return refuse("#insecure is not supported".to_owned()),
             ConnectionAddr::Tcp(..) if tls.ca_file.is_some() || tls.certificate.is_some() => {
@@ -262,9 +265,13 @@ mod tests {
     #[test]
     fn neither_an_error_nor_debug_shows_a_password() {
         let none = RedisTls::default();
-        for broken in
-            ["redis://u:hunter2@:x/0", "redis://u:hunter2@h:1/nonsense", "http://u:hunter2@h", "rediss://u:hunter2@h#insecure"]
-        {
+        for broken in [
+            "redis://u:hunter2@:x/0",
+            "redis://u:hunter2@h/?protocol=resp3",
+            "redis://u:hunter2@h:1/nonsense",
+            "http://u:hunter2@h",
+            "rediss://u:hunter2@h#insecure",
+        ] {
             let shown = Server::new("redis.url", broken, &none).expect_err("no such URL").to_string();
             assert!(!shown.contains("hunter2") && shown.contains("redis.url"), "{shown}");
         }

@@ -64,16 +64,7 @@ impl PostgresLedger {
     /// # Errors
     /// See [`crate::open`].
     pub async fn open(options: &OpenOptions) -> Result<PostgresLedger, LedgerError> {
-        let connect = PgConnectOptions::from_str(&options.url)
-            .map_err(|error| LedgerError::Config(format!("database.url cannot be read: {error}")))?
-            .application_name("settled")
-            .options([
-                ("default_transaction_isolation", "read committed"),
-                // A commit is on the disk (and on a synchronous standby) when it returns, whatever the server's default is.
-                ("synchronous_commit", "on"),
-                // Limits are set per transaction; an import and a verify have none.
-                ("statement_timeout", "0"),
-            ]);
+        let connect = connect_options(&options.url)?;
         // Once without the pool, which would try for its whole patience and then forget why it failed.
         reach(&connect).await?;
         let pool = PgPoolOptions::new()
@@ -158,4 +149,33 @@ fn stamp(row: &PgRow) -> Result<Stamp, sqlx::Error> {
         fence: Fence { generation: row.try_get("generation")?, token: row.try_get("token")? },
         holder: HolderId(row.try_get("holder")?),
     })
+}
+
+/// How every connection to the books is made, whatever the server's defaults are.
+fn connect_options(url: &str) -> Result<PgConnectOptions, LedgerError> {
+    let options =
+        PgConnectOptions::from_str(url).map_err(|error| LedgerError::Config(format!("database.url cannot be read: {error}")))?;
+    Ok(options.application_name("settled").options([
+        ("default_transaction_isolation", "read committed"),
+        // A commit is on the disk (and on a synchronous standby) when it returns.
+        ("synchronous_commit", "on"),
+        // Limits are set per transaction; an import and a verify have none.
+        ("statement_timeout", "0"),
+        // Where sequential scans are off, a plan that has one costs so much on paper that the server would compile it, each time anew.
+        ("jit", "off"),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server's defaults are its administrator's: none of ours may hang on them.
+    #[test]
+    fn what_the_books_need_is_asked_for() {
+        let asked = connect_options("postgres://db/ledger").expect("a URL").get_options().unwrap_or_default().to_owned();
+        for setting in ["jit=off", "synchronous_commit=on", "statement_timeout=0", "default_transaction_isolation=read"] {
+            assert!(asked.contains(setting), "{setting} is not in {asked}");
+        }
+    }
 }

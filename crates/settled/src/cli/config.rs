@@ -1,11 +1,11 @@
 //! `settled config check | print | adopt`.
 
 use super::Because;
-use crate::config::{Config, Guard};
+use crate::config::{Config, ConfigError, Guard};
 use crate::output::say;
 use crate::wire;
 use clap::Subcommand;
-use ledger::LedgerError;
+use ledger::{Ledger, LedgerError};
 use std::process::ExitCode;
 
 /// Check, print or adopt the configuration
@@ -31,7 +31,10 @@ impl ConfigCommand {
                 let mut options = wire::open_options(config);
                 options.migrate = false;
                 match ledger::open(&options).await {
-                    Ok(ledger) => say!("the configuration fits ledger {}", ledger.meta().ledger_id),
+                    Ok(ledger) => {
+                        refuse_other_source(config, ledger.as_ref()).await?;
+                        say!("the configuration fits ledger {}", ledger.meta().ledger_id);
+                    }
                     Err(LedgerError::Schema(why)) => {
                         say!("the configuration is sound; its ledger is not ready: {why} (`settled migrate`)")
                     }
@@ -47,4 +50,19 @@ impl ConfigCommand {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The lock service is not asked for its name; that it makes tokens and the ledger has seen none of a service's, or the reverse, is enough.
+async fn refuse_other_source(config: &Config, ledger: &dyn Ledger) -> anyhow::Result<()> {
+    let Some(newest) = ledger.sources().await?.into_iter().next() else { return Ok(()) };
+    let is_minted = newest.source == worker::grant::LEDGER_SOURCE;
+    let makes_tokens = config.capabilities().makes_tokens;
+    if config.worker.guard != Guard::Lease || is_minted != makes_tokens {
+        return Ok(());
+    }
+    let (name, source, generation) = (config.capabilities().name, newest.source, newest.generation);
+    let why = format!(
+        "the ledger takes tokens of {source:?} (generation {generation}) only, and with lease.backend {name} they come from elsewhere; stop every instance, then `settled fence adopt --reason …`"
+    );
+    Err(ConfigError(why).into())
 }

@@ -136,6 +136,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_word_is_told_the_right_ones() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("bad.toml");
+        for (text, right) in [
+            ("[lease]\nbackend = \"zookeeper\"", "postgres-advisory"),
+            ("[worker]\nguard = \"mutex\"", "advisory-xact"),
+            ("[log]\nformat = \"xml\"", "json"),
+        ] {
+            std::fs::write(&file, text).expect("a file");
+            let told = format!("{:#}", Config::load(Some(&file)).expect_err("no such word"));
+            assert!(told.contains(right), "{told}");
+        }
+    }
+
+    #[test]
     fn a_printed_configuration_has_no_password() {
         let mut config = Config::default();
         config.database.url = "postgres://me:secret@db/ledger".to_owned();

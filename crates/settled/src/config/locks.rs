@@ -142,7 +142,10 @@ impl Lease {
             }
             Backend::Redis => {
                 let one = self.redis.url.list().len() == 1;
-                must(one, "lease.redis.url must be one address; several independent servers are lease.backend = \"redlock\"");
+                must(
+                    one,
+                    "lease.redis.url must be given, and be one address; several independent servers are lease.backend = \"redlock\"",
+                );
             }
             Backend::Redlock => {
                 let urls = self.redlock.urls.list();

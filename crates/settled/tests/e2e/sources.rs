@@ -87,7 +87,10 @@ fn exchanged(url: &PostgresUrl) -> Result<(), Error> {
     let with_database = settings(&World::postgres(url));
     with_etcd.import_sample(4, 2);
     let old = frozen(&with_etcd);
+    let (code, _, told) = with_database.settled(&["config", "check"]);
+    assert!(code == 2 && told.contains("settled fence adopt"), "{told}");
     stopped_until_adopted(&with_database, 2);
+    assert_eq!(with_database.settled(&["config", "check"]).0, 0);
     assert_eq!(number(&with_database.json(&["run", "--json"]), "batches_settled"), 4);
     wake_and_refuse(&with_database, old);
     // the others of the old configuration are stopped as well, and say why

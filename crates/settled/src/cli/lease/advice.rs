@@ -45,8 +45,10 @@ pub(super) fn advice(recorded: &Recorded, settings: &KeeperSettings, shortest: D
     let left = recorded.left.at_least(1000 - NEARLY_ALL);
     let delay = left.map(|left| delay(settings, left));
     let needs = [settle.map(|settle| settle.saturating_mul(2)), delay.map(|delay| delay.saturating_mul(4))];
-    let needed = needs.into_iter().flatten().max().map(|needed| needed.max(shortest));
     let lost = renewals("lost");
+    // how long those stood still who lost theirs is not recorded: longer than a TTL
+    let for_the_lost = (lost > 0).then_some(settings.ttl * 2);
+    let needed = needs.into_iter().chain([for_the_lost]).flatten().max().map(|needed| needed.max(shortest));
     let mut remarks = Vec::new();
     for (what, count) in [("settle transactions", recorded.settle.count()), ("renewals", recorded.left.count())] {
         match count {
@@ -59,7 +61,7 @@ pub(super) fn advice(recorded: &Recorded, settings: &KeeperSettings, shortest: D
         remarks.push("longer than was measured: the real figure lies beyond the last bucket".to_owned());
     }
     if lost > 0 {
-        remarks.push(format!("{lost} leases were lost: instances stood still, or were cut off, for longer than a lease lasts"));
+        remarks.push(format!("{lost} leases were lost: instances stood still or were cut off for longer than a lease lasts, or the lock service forgot them"));
     }
     Advice {
         ttl_ms: millis(settings.ttl),
@@ -134,6 +136,14 @@ mod tests {
         let advice = advice(&recorded(10, 0, 5_000), &settings(30), KeeperSettings::SHORTEST_TTL);
         assert_eq!(advice.covered, Some(false));
         assert!(advice.needed_ms > Some(30_000), "{advice:?}");
+    }
+
+    #[test]
+    fn nor_is_one_that_another_took() {
+        let mut recorded = recorded(10, 16_000, 5_000);
+        recorded.renewals.insert("lost".to_owned(), 3);
+        let advice = advice(&recorded, &settings(30), KeeperSettings::SHORTEST_TTL);
+        assert_eq!((advice.covered, advice.needed_ms), (Some(false), Some(60_000)));
     }
 
     #[test]
