@@ -281,10 +281,13 @@ mod tests {
         for count in [0, 1, 2, 4] {
             assert!(refused(RedlockOptions::new(&urls(count))).contains("odd number"), "{count}");
         }
-        let mut twice = urls(3);
-        twice[2] = twice[0].clone();
-        let shown = refused(RedlockOptions::new(&twice));
-        assert!(shown.contains("node0:6379/0 twice") && !shown.contains("hunter2"), "{shown}");
+        // the same server under another database, in another spelling
+        for again in [urls(1)[0].clone(), "redis://u:hunter2@node0:6379/3".to_owned(), "redis://NODE0".to_owned()] {
+            let mut twice = urls(3);
+            twice[2] = again;
+            let shown = refused(RedlockOptions::new(&twice));
+            assert!(shown.contains("node0:6379 twice") && !shown.contains("hunter2"), "{shown}");
+        }
         assert!(RedlockConnector::new(RedlockOptions::new(&urls(3))).is_ok());
     }
 

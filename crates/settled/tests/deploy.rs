@@ -207,3 +207,14 @@ fn the_image_is_sent_what_it_is_built_from() {
         assert!(is_sent(path), "the Dockerfile copies {path}, which is not sent");
     }
 }
+
+/// The rights that a user of Redis needs are tried by the conformance tests as the head of `redis.rs` has them.
+#[test]
+fn the_rights_in_redis_are_those_that_are_tried() {
+    let rights = |text: &str| -> Vec<String> {
+        let (_, rest) = text.split_once("`ACL SETUSER settled on >… ").expect("the rights");
+        let (rights, _) = rest.split_once('`').expect("their end");
+        rights.split_whitespace().filter(|word| *word != "//!").map(str::to_owned).collect()
+    };
+    assert_eq!(rights(&read(README)), rights(&read("crates/lease/src/redis.rs")));
+}

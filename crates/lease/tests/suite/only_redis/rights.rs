@@ -3,7 +3,7 @@
 use super::super::{FOR_EVER, acquire, ask, run, takes};
 use super::{connector, keeper, redis_url, with};
 use lab::redis::{Options, Redis};
-use lease::{Proof, RedisOptions, RedisTls, Release};
+use lease::{LeaseError, Proof, RedisConnector, RedisOptions, RedisTls, Release};
 
 /// What the head of the file tells an administrator to allow.
 fn rights() -> Vec<String> {
@@ -73,9 +73,19 @@ pub(super) fn tls() -> Result<(), lab::Error> {
         with(options(stranger)).connect().await.err().expect("we do not know who vouches for it");
         let nobody = RedisTls { certificate: None, ..all.clone() };
         with(options(nobody)).connect().await.err().expect("it does not know us");
-        let missing = RedisTls { ca_file: Some("/nowhere/ca.crt".into()), ..all };
-        let shown = with(options(missing)).connect().await.err().expect("no such file").to_string();
-        assert!(shown.contains("/nowhere/ca.crt"), "{shown}");
+        let missing = RedisTls { ca_file: Some("/nowhere/ca.crt".into()), ..all.clone() };
+        let shown = RedisConnector::new(options(missing)).err().expect("no such file");
+        assert!(matches!(shown, LeaseError::Invalid { .. }) && shown.to_string().contains("/nowhere/ca.crt"), "{shown}");
+        // later it is being renewed: an outage, which is waited out
+        let folder = tempfile::tempdir().expect("a folder");
+        let ca_file = folder.path().join("ca.crt");
+        std::fs::copy(files.authority(), &ca_file).expect("a copy");
+        let mut renewed = with(options(RedisTls { ca_file: Some(ca_file.clone()), ..all }));
+        std::fs::remove_file(&ca_file).expect("gone");
+        let shown = renewed.connect().await.err().expect("no such file now");
+        assert!(matches!(shown, LeaseError::Unavailable { .. }), "{shown}");
+        std::fs::copy(files.authority(), &ca_file).expect("the new one");
+        assert!(renewed.connect().await.is_ok());
         let plain = RedisOptions::new(&redis_url(&server));
         assert!(with(plain).connect().await.is_ok(), "the other port is without TLS");
     });
