@@ -74,7 +74,7 @@ pub(super) fn tls() -> Result<(), lab::Error> {
         let nobody = RedisTls { certificate: None, ..all.clone() };
         with(options(nobody)).connect().await.err().expect("it does not know us");
         let missing = RedisTls { ca_file: Some("/nowhere/ca.crt".into()), ..all.clone() };
-        let shown = RedisConnector::new(options(missing)).err().expect("no such file");
+        let shown = RedisConnector::new(options(missing)).expect_err("no such file");
         assert!(matches!(shown, LeaseError::Invalid { .. }) && shown.to_string().contains("/nowhere/ca.crt"), "{shown}");
         // later it is being renewed: an outage, which is waited out
         let folder = tempfile::tempdir().expect("a folder");
