@@ -7,6 +7,18 @@ use lab::redis::{Redis, fleet};
 use lab::trials::Suite;
 use std::any::Any;
 
+pub(crate) fn add(suite: Suite) -> Suite {
+    suite.plain("advisory-xact is refused on SQLite, and told what to take", refused_on_sqlite)
+}
+
+fn refused_on_sqlite() {
+    let world = World::sqlite().with(&[("SETTLED__WORKER__GUARD", "advisory-xact")]);
+    let (code, _, err) = world.settled(&["run", "--json"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("advisory-xact needs PostgreSQL") && err.contains("take lease or row-lock"), "{err}");
+    assert!(!std::path::Path::new(world.url().trim_start_matches("sqlite:")).exists(), "and nothing is made");
+}
+
 /// What keeps instances apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lock {

@@ -18,7 +18,6 @@ mod serve;
 mod sources;
 mod start;
 mod steps;
-mod unleased;
 mod world;
 
 use lab::trials::Suite;
@@ -43,6 +42,6 @@ fn main() -> ExitCode {
     suite = sources::add(suite);
     suite = start::add(suite);
     suite = steps::add(suite);
-    suite = unleased::add(suite);
+    suite = locks::add(suite);
     suite.run()
 }

@@ -58,7 +58,8 @@ fn meets(step: Step, engine: Engine, lock: Lock) -> Meets {
 
 pub(crate) fn add(mut suite: Suite) -> Suite {
     for step in Step::ALL {
-        let wanted = move |lock| is_passed(step, lock) && is_told(lock, step == Step::BeforeSettleTx);
+        let counts = move |lock: Lock| step == Step::BeforeSettleTx || step == Step::InsideSettleTx && !lock.has_leases();
+        let wanted = move |lock| is_passed(step, lock) && is_told(lock, counts(lock));
         suite = on_every_lock(
             suite,
             &format!("R1 SIGSTOP at {step}, woken after the takeover"),
