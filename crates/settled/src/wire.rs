@@ -2,7 +2,7 @@
 
 mod locks;
 
-use crate::config::{Config, Guard};
+use crate::config::{Config, ConfigError, Guard};
 use domain::ids::HolderId;
 use domain::step::Probe;
 use lease::Keeper;
@@ -53,6 +53,21 @@ pub(crate) async fn source(config: &Config) -> anyhow::Result<String> {
     }
     let source = locks::connector(config)?.connect().await?.token_source();
     Ok(worker::grant::source_name(&source).to_owned())
+}
+
+/// The lock service is not asked for its name; that it makes tokens and the ledger has seen none of a service's, or the reverse, is enough.
+pub(crate) async fn refuse_other_source(config: &Config, ledger: &dyn Ledger) -> anyhow::Result<()> {
+    let Some(newest) = ledger.sources().await?.into_iter().next() else { return Ok(()) };
+    let is_minted = newest.source == worker::grant::LEDGER_SOURCE;
+    let makes_tokens = config.capabilities().makes_tokens;
+    if config.worker.guard != Guard::Lease || is_minted != makes_tokens {
+        return Ok(());
+    }
+    let (name, source, generation) = (config.capabilities().name, newest.source, newest.generation);
+    let why = format!(
+        "the ledger takes tokens of {source:?} (generation {generation}) only, and with lease.backend {name} they come from elsewhere; stop every instance, then `settled fence adopt --reason …`"
+    );
+    Err(ConfigError(why).into())
 }
 
 /// A worker of this process.

@@ -10,6 +10,7 @@ use domain::fence::{Fence, Stamp};
 use domain::step::Step;
 use domain::unit::Unit;
 use lease::{Keeper, Lease, LeaseName, Proof, TokenSource};
+use ledger::operate::Operator;
 use ledger::{Operation, Rejection};
 use metrics::counter;
 use std::time::Duration;
@@ -116,6 +117,7 @@ impl Worker {
         let Grant { lease, unit, stamp } = grant;
         let _ = lease.release().await;
         if still_owner {
+            self.stop_source(source_name(source), unit, stamp, stored).await?;
             return Err(WorkerError::SourceWentBack {
                 source_name: source_name(source).to_owned(),
                 unit: unit.0,
@@ -127,6 +129,18 @@ impl Worker {
         self.fenced("register", stamp, 1);
         self.ledger.record_rejections(&[Rejection { operation: Operation::Register, unit, batch: None, stamp, stored }]).await?;
         Ok(Take::Fenced)
+    }
+
+    /// Every try draws tokens, and so a source that went back catches up with what the ledger has seen, in the end unnoticed: by whoever
+    /// starts instances again and again. So nobody's tokens are good from here on, until a person adopts a source.
+    async fn stop_source(&self, source: &str, unit: Unit, stamp: Stamp, stored: Stamp) -> Result<(), WorkerError> {
+        let (token, seen) = (stamp.fence.token, stored.fence.token);
+        let operator = Operator {
+            name: format!("instance {}", self.holder),
+            reason: format!("{source} gave token {token} for unit {unit}, below {seen}: it was restored or rebuilt"),
+        };
+        self.ledger.adopt_source(&format!("nobody: the tokens of {source} went back"), &operator).await?;
+        Ok(())
     }
 
     /// Refused writes are logged once, here, and counted. Who was newer is in the ledger's record (`settled fence list`).

@@ -20,6 +20,7 @@ use crate::settle::TxLimits;
 use crate::{Guard, Ledger, LedgerError, Meta, OpenOptions};
 use domain::fence::{Fence, Stamp};
 use domain::ids::{HolderId, LedgerId};
+use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
 use sqlx::{Connection, PgConnection, PgPool, Row};
 use std::str::FromStr;
@@ -74,7 +75,7 @@ impl PostgresLedger {
             .await?;
         if options.migrate {
             // not run(): its bound on Acquire would keep this future from being spawned (sqlx says so beside run_direct)
-            MIGRATIONS.run_direct(None, &mut *pool.acquire().await?, false).await?;
+            MIGRATIONS.run_direct(None, &mut *pool.acquire().await?, false).await.map_err(no_right)?;
         }
         let meta = read_meta(&pool, options).await?;
         Ok(PostgresLedger { pool, options: connect, meta })
@@ -149,6 +150,20 @@ fn stamp(row: &PgRow) -> Result<Stamp, sqlx::Error> {
         fence: Fence { generation: row.try_get("generation")?, token: row.try_get("token")? },
         holder: HolderId(row.try_get("holder")?),
     })
+}
+
+/// An instance whose role may not change the schema needs to be told that it should not try.
+fn no_right(error: MigrateError) -> LedgerError {
+    let refused = match &error {
+        MigrateError::Execute(sqlx::Error::Database(refused))
+        | MigrateError::ExecuteMigration(sqlx::Error::Database(refused), _) => refused.code().is_some_and(|code| code == "42501"),
+        _ => false,
+    };
+    if refused {
+        let why = "this role has no right to bring the schema up to date: set database.migrate = false, and have its owner run `settled migrate`";
+        return LedgerError::Config(why.to_owned());
+    }
+    error.into()
 }
 
 /// How every connection to the books is made, whatever the server's defaults are.

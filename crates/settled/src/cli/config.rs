@@ -1,11 +1,11 @@
 //! `settled config check | print | adopt`.
 
 use super::Because;
-use crate::config::{Config, ConfigError, Guard};
+use crate::config::{Config, Guard};
 use crate::output::say;
-use crate::wire;
+use crate::{exit, wire};
 use clap::Subcommand;
-use ledger::{Ledger, LedgerError};
+use ledger::LedgerError;
 use std::process::ExitCode;
 
 /// Check, print or adopt the configuration
@@ -32,7 +32,7 @@ impl ConfigCommand {
                 options.migrate = false;
                 match ledger::open(&options).await {
                     Ok(ledger) => {
-                        refuse_other_source(config, ledger.as_ref()).await?;
+                        wire::refuse_other_source(config, ledger.as_ref()).await?;
                         say!("the configuration fits ledger {}", ledger.meta().ledger_id);
                     }
                     Err(LedgerError::Schema(why)) => {
@@ -46,23 +46,11 @@ impl ConfigCommand {
                 let ledger = wire::existing(config).await?;
                 ledger.adopt_config(config.worker.partitions, wire::guard(config), &because.operator()?).await?;
                 say!("the ledger has {} units and guard {} now", config.worker.partitions, wire::guard(config).as_str());
+                if let Err(error) = wire::refuse_other_source(config, ledger.as_ref()).await {
+                    exit::tell(&format!("one thing is left to do: {error:#}"));
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The lock service is not asked for its name; that it makes tokens and the ledger has seen none of a service's, or the reverse, is enough.
-async fn refuse_other_source(config: &Config, ledger: &dyn Ledger) -> anyhow::Result<()> {
-    let Some(newest) = ledger.sources().await?.into_iter().next() else { return Ok(()) };
-    let is_minted = newest.source == worker::grant::LEDGER_SOURCE;
-    let makes_tokens = config.capabilities().makes_tokens;
-    if config.worker.guard != Guard::Lease || is_minted != makes_tokens {
-        return Ok(());
-    }
-    let (name, source, generation) = (config.capabilities().name, newest.source, newest.generation);
-    let why = format!(
-        "the ledger takes tokens of {source:?} (generation {generation}) only, and with lease.backend {name} they come from elsewhere; stop every instance, then `settled fence adopt --reason …`"
-    );
-    Err(ConfigError(why).into())
 }

@@ -63,6 +63,7 @@ impl Run {
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
         let ledger = wire::ledger(config).await?;
+        wire::refuse_other_source(config, ledger.as_ref()).await?;
         runs::refuse_other_definition(config, ledger.as_ref(), &planned).await?;
         let probe: Arc<dyn Probe> = match &self.signal_at {
             Some(at) => Arc::new(at.clone()),

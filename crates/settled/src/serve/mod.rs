@@ -51,6 +51,7 @@ pub(crate) async fn serve(
     let definitions = config.schedules()?;
     let listener = listen(&config).await?;
     let ledger = wire::ledger(&config).await?;
+    wire::refuse_other_source(&config, ledger.as_ref()).await?;
     let probe: Arc<dyn Probe> = signal_at.map_or_else(|| Arc::new(NoProbe) as Arc<dyn Probe>, |at| Arc::new(at));
     let worker = Arc::new(wire::worker(&config, Arc::clone(&ledger), probe)?);
     drain_on_signal(worker.drain.clone())?;

@@ -57,6 +57,9 @@ fn show(advice: &Advice) {
     }
     let ttl = advice.ttl_ms;
     match (advice.covered, advice.needed_ms) {
+        (Some(true), Some(_)) if !advice.remarks.is_empty() => {
+            say!("lease.ttl_ms = {ttl} covers 99.9 % of it, which is too little to shorten it by")
+        }
         (Some(true), Some(needed)) => say!("lease.ttl_ms = {ttl} covers 99.9 % of it; {needed} would be enough"),
         (Some(false), Some(needed)) => say!("lease.ttl_ms = {ttl} is too short for it: set it to {needed} or more"),
         _ => say!("nothing was recorded: let an instance serve for a night, then ask again"),
