@@ -38,6 +38,8 @@ fn main() -> ExitCode {
     }
     for (name, case) in capabilities::CASES {
         trials = trials.plain(&format!("etcd: {name}"), || Etcd::start_three().map(|own| case(&Place::own_etcd(own))));
+    }
+    for (name, case) in capabilities::CASES.iter().chain(capabilities::CLOCK_CASES) {
         trials = trials.plain(&format!("redis: {name}"), || RedisPlace::own(1).map(|own| case(&Place::Redis(own))));
         trials = trials.plain(&format!("redlock: {name}"), || RedisPlace::own(5).map(|own| case(&Place::Redlock(own))));
         trials = trials.plain(&format!("sqlite: {name}"), || case(&Place::sqlite()));

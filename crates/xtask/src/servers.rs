@@ -73,7 +73,7 @@ pub(crate) fn ensure(fresh: bool) -> anyhow::Result<()> {
 
 /// Without which nothing that uses etcd can be built; all of them are brought, since the tree is replaced as a whole.
 pub(crate) fn ensure_protoc() -> anyhow::Result<()> {
-    if PROTOC.find().is_ok() { Ok(()) } else { ensure(false) }
+    if PROTOC.find().is_ok() && protocols().is_ok() { Ok(()) } else { ensure(false) }
 }
 
 /// `google/protobuf/descriptor.proto`, which protoc looks for beside its own folder.

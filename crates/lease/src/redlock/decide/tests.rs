@@ -1,3 +1,5 @@
+//! What the answers come to: the boundaries by name, and every combination of answers.
+
 use super::*;
 use std::str::FromStr;
 

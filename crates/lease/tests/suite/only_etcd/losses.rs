@@ -102,6 +102,7 @@ pub(super) fn paused_leader_prolongs_nothing() -> Result<(), lab::Error> {
     const TTL: Duration = Duration::from_secs(20);
     let place = three()?;
     run(async {
+        let mut renewed = 0;
         for round in 0..2 {
             let leader = place.cluster().leader()?;
             let mut renewals = Vec::new();
@@ -121,6 +122,7 @@ pub(super) fn paused_leader_prolongs_nothing() -> Result<(), lab::Error> {
             for renewal in renewals {
                 let (answer, ask) = renewal.await.expect("no panic");
                 if matches!(answer, Ok(Renew::Renewed)) {
+                    renewed += 1;
                     let key = keys(&place.cluster(), &format!("settled/{}/", ask.name)).remove(0);
                     let left = left_s(&place.cluster(), lease_of(&key));
                     assert!(left >= 18, "renewed for {TTL:?}, and {left} s are left");
@@ -128,6 +130,7 @@ pub(super) fn paused_leader_prolongs_nothing() -> Result<(), lab::Error> {
             }
             place.cluster().wait_ready(leader)?;
         }
+        assert!(renewed > 0, "nobody asked the paused leader: nothing was tried");
         Ok(())
     })
 }
