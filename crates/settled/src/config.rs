@@ -33,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) serve: Serve,
     pub(crate) admin: Admin,
     pub(crate) log: Log,
+    pub(crate) chaos: Chaos,
     /// By name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) schedule: BTreeMap<String, RawSchedule>,
@@ -104,6 +105,15 @@ pub(crate) struct Admin {
 pub(crate) struct Log {
     pub(crate) format: LogFormat,
     pub(crate) level: String,
+}
+
+/// Chaos, for staging and drills.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Chaos {
+    /// Where the process writes down its requests, for the judge of a drill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<PathBuf>,
 }
 
 /// The words of `log.format`.

@@ -1,7 +1,7 @@
 //! What people and programs read: tables on a terminal, JSON with `--json`.
 
 use crate::exit;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Row, Table, presets};
 use serde::Serialize;
 use std::io::Write;
 
@@ -30,8 +30,15 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// A table with these headings.
 pub(crate) fn table<const N: usize>(headings: [&str; N]) -> Table {
+    let mut table = plain_table(headings);
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table
+}
+
+/// A table without lines.
+pub(crate) fn plain_table(headings: impl Into<Row>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
     table
 }
 

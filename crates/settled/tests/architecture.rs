@@ -15,13 +15,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("intake", &["domain"]),
     ("scheduler", &["domain", "ledger"]),
     ("worker", &["domain", "lease", "ledger"]),
-    ("settled", &["domain", "intake", "lease", "ledger", "scheduler", "worker"]),
+    ("chaos", &["domain", "intake", "lab", "lease", "ledger", "worker"]),
+    ("settled", &["chaos", "domain", "intake", "lease", "ledger", "scheduler", "worker"]),
     ("xtask", &["lab"]),
 ];
 
 /// A crate of others that is behind a contract of ours, and who owns it.
 const OWNERS: &[(&str, &[&str])] = &[
-    ("sqlx", &["lease", "ledger"]),
+    // the experiments of chaos have tables and keys of their own, without any of ours
+    ("sqlx", &["chaos", "lease", "ledger"]),
+    ("redis", &["chaos", "lease"]),
+    ("stateright", &["chaos"]),
     ("axum", &["settled"]),
     ("backon", &["ledger"]),
     ("croner", &["scheduler"]),

@@ -5,6 +5,7 @@ mod bench;
 mod completions;
 mod config;
 mod demo;
+mod drill;
 mod fence;
 mod import;
 mod lease;
@@ -73,6 +74,9 @@ enum Command {
     Profile(profile::ProfileCommand),
     /// Measure settling on this machine
     Bench(bench::Bench),
+    /// Experiments with real processes and servers: what breaks without a protection, and holds with it
+    #[command(subcommand)]
+    Drill(drill::DrillCommand),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -84,6 +88,9 @@ impl Arguments {
             return command.run();
         }
         if let Command::Demo(command) = self.command {
+            return command.run().await;
+        }
+        if let Command::Drill(command) = self.command {
             return command.run().await;
         }
         if let Command::Profile(command) = &self.command {
@@ -104,7 +111,7 @@ impl Arguments {
             Command::Fence(command) => command.run(&config).await,
             Command::Config(command) => command.run(&config).await,
             Command::Bench(command) => command.run(&config).await,
-            Command::Completions(_) | Command::Demo(_) | Command::Profile(_) => {
+            Command::Completions(_) | Command::Demo(_) | Command::Drill(_) | Command::Profile(_) => {
                 unreachable!("run above: they need no configuration")
             }
         }

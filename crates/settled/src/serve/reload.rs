@@ -44,6 +44,7 @@ fn merged(old: &Config, new: Config) -> Config {
         database: old.database.clone(),
         lease: old.lease.clone(),
         admin: old.admin.clone(),
+        chaos: old.chaos.clone(),
         log: crate::config::Log { format: old.log.format, level: new.log.level },
         worker: Worker { guard, partitions, ..new.worker },
         run: new.run,
@@ -61,6 +62,7 @@ fn fixed_sections(old: &Config, new: &Config) -> Vec<&'static str> {
         ("worker.guard", old.worker.guard != new.worker.guard),
         ("worker.partitions", old.worker.partitions != new.worker.partitions),
         ("admin", old.admin != new.admin),
+        ("chaos", old.chaos != new.chaos),
         ("log.format", old.log.format != new.log.format),
     ]
     .into_iter()

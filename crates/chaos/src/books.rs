@@ -1,0 +1,108 @@
+//! A ledger, and how the instances of a drill are set up to settle it.
+
+use crate::DrillError;
+use crate::instance::Instance;
+use crate::stage::Stage;
+use chrono::NaiveDate;
+use ledger::{Ledger, OpenOptions};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time to live of leases in drills: short, so that nobody waits for a takeover.
+pub const TTL: Duration = Duration::from_millis(2_000);
+
+/// A ledger with settings. A changed copy is the same ledger, settled with other settings.
+#[derive(Clone)]
+pub struct Books<'a> {
+    stage: &'a Stage,
+    url: String,
+    settings: Vec<(String, String)>,
+}
+
+impl<'a> Books<'a> {
+    pub(crate) fn new(stage: &'a Stage, url: &str) -> Books<'a> {
+        let books = Books { stage, url: url.to_owned(), settings: Vec::new() };
+        // one batch a transaction and few units: whoever is hit has more to do
+        books
+            .with("lease.ttl_ms", TTL.as_millis())
+            .with("worker.partitions", 2)
+            .with("worker.batches_per_transaction", 1)
+            .with("log.format", "json")
+            .with("log.level", "info")
+    }
+
+    /// The same ledger, settled with this key of the configuration set so: `lease.ttl_ms`.
+    #[must_use]
+    pub fn with(&self, key: &str, value: impl ToString) -> Books<'a> {
+        let mut books = self.clone();
+        books.settings.push((key.to_owned(), value.to_string()));
+        books
+    }
+
+    /// The same ledger by another way, for instance through a proxy.
+    #[must_use]
+    pub fn by_way_of(&self, url: &str) -> Books<'a> {
+        Books { url: url.to_owned(), ..self.clone() }
+    }
+
+    /// Where the ledger is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The program with these arguments, on this ledger, with these settings.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.stage.program();
+        command.args(arguments).env("SETTLED__DATABASE__URL", &self.url);
+        for (key, value) in &self.settings {
+            command.env(format!("SETTLED__{}", key.replace('.', "__").to_uppercase()), value);
+        }
+        command
+    }
+
+    /// Starts an instance that runs until it has nothing to do: `["run", "--json"]`, and keeps its history.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
+        let mut command = self.command(arguments);
+        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name));
+        self.stage.start(name, &mut command)
+    }
+
+    /// Runs the program to its end: what it printed. Blocks.
+    ///
+    /// # Errors
+    /// It does not start, or does not end well.
+    pub fn settled(&self, arguments: &[&str]) -> Result<String, DrillError> {
+        let output = self.command(arguments).output().map_err(DrillError::io("starting this program"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        if !output.status.success() {
+            let (out, err) = (text(&output.stdout), text(&output.stderr));
+            return Err(DrillError::Story(format!("settled {} ended with {}: {out}{err}", arguments.join(" "), output.status)));
+        }
+        Ok(text(&output.stdout))
+    }
+
+    /// Takes in so many invented batches of so many items, all due.
+    ///
+    /// # Errors
+    /// The program's.
+    pub fn take_in(&self, batches: u32, items: u32) -> Result<(), DrillError> {
+        let day = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
+        let file = self.stage.path("settlement.csv");
+        std::fs::write(&file, intake::sample::canonical(batches, items, day, 11)).map_err(DrillError::io("writing a sample"))?;
+        self.settled(&["import", &file.to_string_lossy(), "--profile", "canonical-csv"]).map(drop)
+    }
+
+    /// The ledger, to look at it. There must be one: see [`Books::take_in`].
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn open(&self) -> Result<Arc<dyn Ledger>, DrillError> {
+        Ok(ledger::connect(&OpenOptions::existing(&self.url)).await?)
+    }
+}

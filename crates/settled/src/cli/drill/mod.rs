@@ -1,0 +1,166 @@
+//! `settled drill`: experiments with real processes and servers, each with an arm that must go wrong.
+
+mod show;
+
+use crate::config::ConfigError;
+use crate::exit;
+use crate::output;
+use anyhow::Context;
+use chaos::drill::{Options, drills_named};
+use chaos::drills::ALL;
+use chaos::stage::Servers;
+use chaos::{Drill, Record, Verdict};
+use clap::Subcommand;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Experiments with real processes and servers: what breaks without a protection, and holds with it
+#[derive(Debug, Subcommand)]
+pub(super) enum DrillCommand {
+    /// Every drill, in a sentence
+    List(List),
+    /// Run some
+    Run(Run),
+    /// Run all
+    All(All),
+    /// Play a part in a drill
+    #[command(hide = true)]
+    Act(Act),
+}
+
+/// Every drill, in a sentence
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Run some
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// Which; see `settled drill list`
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Run all
+#[derive(Debug, clap::Args)]
+pub(super) struct All {
+    /// Only those that are run with every change, in a few minutes
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Play a part in a drill
+#[derive(Debug, clap::Args)]
+pub(super) struct Act {
+    /// As JSON
+    part: String,
+}
+
+/// How drills are run.
+#[derive(Debug, clap::Args)]
+struct How {
+    /// Where all chance comes from; a fresh one is printed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write report.html into this folder
+    #[arg(long, value_name = "FOLDER")]
+    report: Option<PathBuf>,
+    /// Print the outcome as JSON, and no timeline
+    #[arg(long)]
+    json: bool,
+    /// How long `soak` lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    soak_s: u64,
+    /// How many instances `soak` has
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=32))]
+    instances: u8,
+}
+
+impl DrillCommand {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            DrillCommand::List(list) => list.run(),
+            DrillCommand::Run(run) => run.how.run(&drills_named(&run.names).map_err(ConfigError)?).await,
+            DrillCommand::All(all) => {
+                all.how.run(&ALL.iter().filter(|drill| drill.quick || !all.quick).collect::<Vec<_>>()).await
+            }
+            DrillCommand::Act(act) => {
+                let part = serde_json::from_str(&act.part).context("a part in a drill")?;
+                chaos::actors::play(part).await?;
+                Ok(ExitCode::from(exit::DONE))
+            }
+        }
+    }
+}
+
+impl List {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.json {
+            output::json(&ALL)?
+        } else {
+            show::list(ALL)
+        }
+        Ok(ExitCode::from(exit::DONE))
+    }
+}
+
+impl How {
+    async fn run(&self, drills: &[&'static Drill]) -> anyhow::Result<ExitCode> {
+        let options = Options {
+            seed: self.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 32),
+            program: std::env::current_exe().context("this program's own path")?,
+            soak: Duration::from_secs(self.soak_s),
+            instances: self.instances.into(),
+        };
+        let records = tokio::select! {
+            records = self.tell(drills, &options) => records,
+            // what was started ends with what is dropped
+            _ = tokio::signal::ctrl_c() => anyhow::bail!("stopped"),
+        };
+        if self.json {
+            output::json(&records)?;
+        } else {
+            show::summary(&records);
+        }
+        Ok(ExitCode::from(code(&records)))
+    }
+
+    async fn tell(&self, drills: &[&'static Drill], options: &Options) -> Vec<Record> {
+        let servers = Arc::new(Servers::none());
+        let mut records = Vec::new();
+        for drill in drills {
+            let quiet = self.json;
+            if !quiet {
+                show::begin(drill, options.seed);
+            }
+            let record = drill
+                .run(options, &servers, move |event| {
+                    if !quiet {
+                        show::event(event)
+                    }
+                })
+                .await;
+            if !quiet {
+                show::record(&record);
+            }
+            records.push(record);
+        }
+        records
+    }
+}
+
+fn code(records: &[Record]) -> u8 {
+    if records.iter().any(|record| record.verdict.is_some_and(|verdict| verdict != Verdict::Holds)) {
+        return exit::BOOKS;
+    }
+    if records.iter().any(|record| record.error.is_some()) { exit::FAILED } else { exit::DONE }
+}
