@@ -19,6 +19,7 @@ pub mod event;
 pub mod history;
 pub mod instance;
 pub mod record;
+pub mod recorded;
 pub mod stage;
 pub mod without;
 
