@@ -10,6 +10,7 @@
 //! A story is told with [`stage::Stage`]; how to write one is in the README of this crate.
 
 pub mod actors;
+pub mod around;
 pub mod books;
 pub mod drill;
 pub mod drills;
@@ -18,10 +19,13 @@ pub mod event;
 pub mod history;
 pub mod instance;
 pub mod record;
+pub mod recorded;
 pub mod stage;
+pub mod without;
 
 pub use drill::Drill;
 pub use error::DrillError;
 pub use event::{Event, Mark, Timeline};
 pub use record::{Record, Verdict};
 pub use stage::Stage;
+pub use without::Without;
