@@ -3,8 +3,12 @@
 //!
 //! A part is one JSON value on the command line, `settled drill act PART`, so that a story can say all of it in one place.
 
+mod client_clock;
+mod frozen_writer;
+
 use crate::{DrillError, Mark};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +16,22 @@ use serde::{Deserialize, Serialize};
 pub enum Part {
     /// Says so and ends: whether processes can be started at all.
     Present,
+    /// Freezes itself inside a transaction of this database that holds a row lock.
+    FrozenWriter {
+        /// The database.
+        url: String,
+    },
+    /// Acquires a lease that is timed by the clock of this process.
+    ClientClock {
+        /// The database.
+        url: String,
+        /// Who asks.
+        holder: String,
+        /// For how long.
+        ttl_ms: u64,
+        /// Whether to hold it until it is gone.
+        hold: bool,
+    },
 }
 
 /// Plays it to its end. What happens goes to the log as [`tell`] writes it.
@@ -21,6 +41,10 @@ pub enum Part {
 pub async fn play(part: Part) -> Result<(), DrillError> {
     match part {
         Part::Present => tell(Mark::Note, "present"),
+        Part::FrozenWriter { url } => frozen_writer::play(&url).await?,
+        Part::ClientClock { url, holder, ttl_ms, hold } => {
+            client_clock::play(&url, &holder, Duration::from_millis(ttl_ms), hold).await?
+        }
     }
     Ok(())
 }
