@@ -69,9 +69,7 @@ impl<'a> Books<'a> {
     /// # Errors
     /// It does not start.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
-        let mut command = self.command(arguments);
-        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name));
-        self.stage.start(name, &mut command)
+        self.stage.start_with_history(name, &mut self.command(arguments))
     }
 
     /// Starts an instance that lacks a protection, and is a `run --json` in all else. Arguments are those of `run`: `["--signal-at", …]`.

@@ -177,8 +177,14 @@ impl Stage {
         Instance::start(name, command, Arc::clone(&self.timeline))
     }
 
+    /// The same for one that keeps its history.
+    pub(crate) fn start_with_history(&self, name: &str, command: &mut Command) -> Result<Instance, DrillError> {
+        command.env("SETTLED__CHAOS__HISTORY", self.history_of(name));
+        self.start(name, command)
+    }
+
     /// Where the instance of that name is to write its history; read at the end of the drill.
-    pub(crate) fn history_of(&self, name: &str) -> PathBuf {
+    fn history_of(&self, name: &str) -> PathBuf {
         let mut kept = self.kept();
         let file = self.path(&format!("{name}-{}.history", kept.histories.len()));
         kept.histories.push((name.to_owned(), file.clone()));

@@ -1,0 +1,55 @@
+//! Parts that a process of this program plays in an experiment, and that no command of the product can play: clients of the articles'
+//! own tables and locks, and workers that lack a protection.
+//!
+//! A part is one JSON value on the command line, `settled drill act PART`, so that a story can say all of it in one place.
+
+mod client_clock;
+mod frozen_writer;
+
+use crate::{DrillError, Mark};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Says so and ends: whether processes can be started at all.
+    Present,
+    /// Freezes itself inside a transaction of this database that holds a row lock.
+    FrozenWriter {
+        /// The database.
+        url: String,
+    },
+    /// Acquires a lease that is timed by the clock of this process.
+    ClientClock {
+        /// The database.
+        url: String,
+        /// Who asks.
+        holder: String,
+        /// For how long.
+        ttl_ms: u64,
+        /// Whether to hold it until it is gone.
+        hold: bool,
+    },
+}
+
+/// Plays it to its end. What happens goes to the log as [`tell`] writes it.
+///
+/// # Errors
+/// The part's own.
+pub async fn play(part: Part) -> Result<(), DrillError> {
+    match part {
+        Part::Present => tell(Mark::Note, "present"),
+        Part::FrozenWriter { url } => frozen_writer::play(&url).await?,
+        Part::ClientClock { url, holder, ttl_ms, hold } => {
+            client_clock::play(&url, &holder, Duration::from_millis(ttl_ms), hold).await?
+        }
+    }
+    Ok(())
+}
+
+/// Tells the timeline of the drill, which reads this process's standard error.
+pub fn tell(mark: Mark, text: &str) {
+    eprintln!("{}", serde_json::json!({ "message": text, "mark": mark }));
+}
