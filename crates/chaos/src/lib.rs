@@ -17,6 +17,8 @@ mod error;
 pub mod event;
 pub mod history;
 pub mod instance;
+pub mod mode;
+pub mod probes;
 pub mod record;
 pub mod stage;
 

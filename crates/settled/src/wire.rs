@@ -1,10 +1,11 @@
 //! Configuration → objects: the one place that knows which engine and which lock service are behind the contracts.
 
+mod faults;
 mod locks;
 
 use crate::config::{Config, ConfigError, Guard};
+use chaos::mode::Mode;
 use domain::ids::HolderId;
-use domain::step::Probe;
 use lease::Keeper;
 use ledger::settle::TxLimits;
 use ledger::{Ledger, OpenOptions};
@@ -13,6 +14,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use worker::{Worker, WorkerSettings};
 
+pub(crate) use faults::faults;
 pub(crate) use locks::connector;
 
 /// How the ledger is opened.
@@ -70,16 +72,17 @@ pub(crate) async fn refuse_other_source(config: &Config, ledger: &dyn Ledger) ->
     Err(ConfigError(why).into())
 }
 
-/// A worker of this process.
-pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Probe>) -> anyhow::Result<Worker> {
+/// A worker of this process, to which `faults` happen.
+pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, faults: &Mode) -> anyhow::Result<Worker> {
     for remark in config.remarks() {
         tracing::warn!("{remark}");
     }
     let holder = HolderId(Uuid::new_v4());
     let keeper = match config.worker.guard {
-        Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
+        Guard::Lease => Some(Keeper::start(faults.connector(connector(config)?), holder, config.keeper_settings())?),
         Guard::RowLock | Guard::AdvisoryXact => None,
     };
+    let probe = faults.probe(None);
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }
 
