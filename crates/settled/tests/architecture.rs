@@ -33,7 +33,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("csv", &["intake"]),
     ("encoding_rs", &["intake"]),
     ("flate2", &["intake", "settled"]),
-    ("toml", &["intake", "settled"]),
+    ("toml", &["intake", "settled", "xtask"]),
     ("config", &["settled"]),
     ("clap", &["settled", "xtask"]),
     ("clap_complete", &["settled"]),

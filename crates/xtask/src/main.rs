@@ -5,6 +5,7 @@
 mod apt;
 mod demo;
 mod group;
+mod mutants;
 mod nightly;
 mod servers;
 mod test;
@@ -26,6 +27,8 @@ enum Xtask {
     Servers(servers::Args),
     /// The long tests, optimised.
     Nightly(nightly::Args),
+    /// Break a copy of the product on purpose, in every way of mutants.toml, and see that something turns red.
+    Mutants(mutants::Args),
     /// Bring what the deployment files are checked with into target/tools.
     Tools,
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Xtask::Test(args) => test::run(args),
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
+        Xtask::Mutants(args) => mutants::run(args),
         Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {
