@@ -234,20 +234,18 @@ impl Config {
     }
 }
 
-/// The words there are, where one was wrong.
+/// The words there are, where one was wrong. A fault of chaos mode has a number in its key, so it is known by its type.
 fn with_the_right_words(told: String) -> String {
+    let steps = domain::step::Step::ALL.map(|step| step.to_string()).join(", ");
     let words = [
-        ("lease.backend", "database, postgres-advisory, etcd, redis or redlock"),
-        ("worker.guard", "lease, row-lock or advisory-xact"),
-        ("log.format", "text or json"),
-        ("].what", "freeze, kill, delay or cut"),
-        (
-            "].step",
-            "RunPlanned, LeaseAcquired, OwnershipProven, FenceRegistered, BatchesClaimed, BeforeSettleTx, InsideSettleTx, Settled or BeforeRelease",
-        ),
+        ("lease.backend", "lease.backend", "database, postgres-advisory, etcd, redis or redlock"),
+        ("worker.guard", "worker.guard", "lease, row-lock or advisory-xact"),
+        ("log.format", "log.format", "text or json"),
+        ("enum Word", "chaos.fault.what", "freeze, kill, delay or cut"),
+        ("enum Step", "chaos.fault.step", &steps),
     ];
-    match words.iter().find(|(key, _)| told.contains("variant") && told.contains(key)) {
-        Some((key, words)) => format!("{told}; {key} is one of {words}"),
+    match words.iter().find(|(mark, ..)| told.contains("variant") && told.contains(mark)) {
+        Some((_, key, words)) => format!("{told}; {key} is one of {words}"),
         None => told,
     }
 }
