@@ -21,6 +21,7 @@ pub mod event;
 pub mod history;
 pub mod instance;
 pub mod measure;
+pub mod mode;
 pub mod record;
 pub mod recorded;
 pub mod stage;

@@ -3,14 +3,13 @@
 use crate::config::{Config, LogFormat};
 use crate::exit::Unavailable;
 use crate::output::say;
-use crate::probe::SignalAt;
 use crate::progress::Progress;
 use crate::runs::{self, Asked};
 use crate::signals::drain_on_signal;
 use crate::{exit, output, wire};
+use chaos::mode::Rule;
 use chrono::{NaiveDate, Utc};
 use domain::batch::BatchState;
-use domain::step::{NoProbe, Probe};
 use ledger::Ledger;
 use ledger::schedule::Due;
 use std::process::ExitCode;
@@ -42,7 +41,7 @@ pub(super) struct Run {
     json: bool,
     /// Stop or kill this process at a step of the protocol: STEP=stop or STEP=kill, @N for the Nth time, #B with batch B in hand
     #[arg(long, value_name = "STEP=SIGNAL", hide = true)]
-    signal_at: Option<SignalAt>,
+    signal_at: Option<Rule>,
 }
 
 impl Run {
@@ -71,14 +70,11 @@ impl Run {
             Asked { schedule: self.schedule.as_deref(), business_date: self.business_date, allow_future: self.allow_future };
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
+        let faults = wire::faults(config, self.signal_at.as_ref())?;
         let ledger = around(wire::ledger(config).await?);
         wire::refuse_other_source(config, ledger.as_ref()).await?;
         runs::refuse_other_definition(config, ledger.as_ref(), &planned).await?;
-        let probe: Arc<dyn Probe> = match &self.signal_at {
-            Some(at) => Arc::new(at.clone()),
-            None => Arc::new(NoProbe),
-        };
-        let mut worker = wire::worker(config, Arc::clone(&ledger), probe)?;
+        let mut worker = wire::worker(config, Arc::clone(&ledger), &faults)?;
         drain_on_signal(worker.drain.clone())?;
         // A log for machines has no other lines in it.
         let quiet = self.json || config.log.format == LogFormat::Json;

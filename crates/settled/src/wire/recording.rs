@@ -18,6 +18,10 @@ impl Recording {
         Ok(Recording(file.map(|file| History::begin(file, holder)).transpose()?.map(Arc::new)))
     }
 
+    pub(super) fn history(&self) -> Option<Arc<History>> {
+        self.0.clone()
+    }
+
     pub(super) fn ledger(&self, ledger: Arc<dyn Ledger>) -> Arc<dyn Ledger> {
         match &self.0 {
             Some(history) => recorded::ledger(ledger, history),
