@@ -1,8 +1,29 @@
 //! The drills, one story a file.
 
 mod etcd_frozen_holder;
+mod etcd_leader_kill;
+mod etcd_quorum_loss;
+mod etcd_restore;
+mod redis_failover;
+mod redis_restart;
+mod redlock_clock_jump;
+mod redlock_node_restart;
+mod redlock_nodes;
+mod redlock_pause;
+mod superseded;
+mod under_way;
 
 use crate::Drill;
 
 /// All of them, in the order in which they are told.
-pub const ALL: &[Drill] = &[etcd_frozen_holder::DRILL];
+pub const ALL: &[Drill] = &[
+    redis_failover::DRILL,
+    redis_restart::DRILL,
+    redlock_pause::DRILL,
+    redlock_node_restart::DRILL,
+    redlock_clock_jump::DRILL,
+    etcd_leader_kill::DRILL,
+    etcd_quorum_loss::DRILL,
+    etcd_restore::DRILL,
+    etcd_frozen_holder::DRILL,
+];
