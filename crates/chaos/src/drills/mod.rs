@@ -1,9 +1,19 @@
 //! The drills, one story a file.
 
+mod clock_skew;
+mod crash_mid_transfer;
+mod database_restart;
+mod deploy;
 mod etcd_frozen_holder;
 mod etcd_leader_kill;
 mod etcd_quorum_loss;
 mod etcd_restore;
+mod far;
+mod freeze_in_transaction;
+mod frozen_holder;
+mod lost_update;
+mod naive;
+mod partition;
 mod redis_failover;
 mod redis_restart;
 mod redlock_clock_jump;
@@ -11,12 +21,17 @@ mod redlock_node_restart;
 mod redlock_nodes;
 mod redlock_pause;
 mod superseded;
+mod throughput;
 mod under_way;
 
 use crate::Drill;
 
 /// All of them, in the order in which they are told.
 pub const ALL: &[Drill] = &[
+    lost_update::DRILL,
+    frozen_holder::DRILL,
+    crash_mid_transfer::DRILL,
+    throughput::DRILL,
     redis_failover::DRILL,
     redis_restart::DRILL,
     redlock_pause::DRILL,
@@ -26,4 +41,9 @@ pub const ALL: &[Drill] = &[
     etcd_quorum_loss::DRILL,
     etcd_restore::DRILL,
     etcd_frozen_holder::DRILL,
+    partition::DRILL,
+    freeze_in_transaction::DRILL,
+    database_restart::DRILL,
+    deploy::DRILL,
+    clock_skew::DRILL,
 ];
