@@ -4,6 +4,7 @@ mod clock_skew;
 mod crash_mid_transfer;
 mod database_restart;
 mod deploy;
+mod duplicate_tick;
 mod etcd_frozen_holder;
 mod etcd_leader_kill;
 mod etcd_quorum_loss;
@@ -46,4 +47,5 @@ pub const ALL: &[Drill] = &[
     database_restart::DRILL,
     deploy::DRILL,
     clock_skew::DRILL,
+    duplicate_tick::DRILL,
 ];
