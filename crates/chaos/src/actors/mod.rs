@@ -5,6 +5,7 @@
 //! to is printed as JSON.
 
 mod client_clock;
+pub mod cron;
 mod frozen_writer;
 pub mod holder;
 pub mod naive;
@@ -23,6 +24,8 @@ pub enum Part {
     Holder(holder::Holder),
     /// Settles a batch as an article's job does.
     Naive(naive::Naive),
+    /// Opens a run at every tick.
+    Cron(cron::Cron),
     /// Moves money from one account to another.
     Transfer(transfer::Transfer),
     /// Freezes itself inside a transaction of this database that holds a row lock.
@@ -51,6 +54,7 @@ pub async fn play(part: Part) -> Result<(), DrillError> {
     match part {
         Part::Holder(holder) => print(&holder.play().await?)?,
         Part::Naive(naive) => print(&naive.play().await?)?,
+        Part::Cron(cron) => cron.play().await?,
         Part::Transfer(transfer) => transfer.play().await?,
         Part::FrozenWriter { url } => frozen_writer::play(&url).await?,
         Part::ClientClock { url, holder, ttl_ms, hold } => {

@@ -4,14 +4,26 @@ mod clock_skew;
 mod crash_mid_transfer;
 mod database_restart;
 mod deploy;
+mod duplicate_tick;
 mod etcd_frozen_holder;
+mod etcd_leader_kill;
+mod etcd_quorum_loss;
+mod etcd_restore;
 mod far;
 mod freeze_in_transaction;
 mod frozen_holder;
 mod lost_update;
 mod naive;
 mod partition;
+mod redis_failover;
+mod redis_restart;
+mod redlock_clock_jump;
+mod redlock_node_restart;
+mod redlock_nodes;
+mod redlock_pause;
+mod superseded;
 mod throughput;
+mod under_way;
 
 use crate::Drill;
 
@@ -21,10 +33,19 @@ pub const ALL: &[Drill] = &[
     frozen_holder::DRILL,
     crash_mid_transfer::DRILL,
     throughput::DRILL,
+    redis_failover::DRILL,
+    redis_restart::DRILL,
+    redlock_pause::DRILL,
+    redlock_node_restart::DRILL,
+    redlock_clock_jump::DRILL,
+    etcd_leader_kill::DRILL,
+    etcd_quorum_loss::DRILL,
+    etcd_restore::DRILL,
     etcd_frozen_holder::DRILL,
     partition::DRILL,
     freeze_in_transaction::DRILL,
     database_restart::DRILL,
     deploy::DRILL,
     clock_skew::DRILL,
+    duplicate_tick::DRILL,
 ];
