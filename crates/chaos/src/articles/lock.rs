@@ -34,8 +34,13 @@ impl Lock {
     /// # Errors
     /// Redis does not answer.
     pub async fn at(redis: &str, key: &str, ttl: Duration) -> Result<Lock, DrillError> {
-        let connection = Client::open(redis)?.get_multiplexed_async_connection().await?;
-        Ok(Lock { connection, key: key.to_owned(), ttl })
+        Ok(Lock::on(Client::open(redis)?.get_multiplexed_async_connection().await?, key, ttl))
+    }
+
+    /// On a connection that others use too.
+    #[must_use]
+    pub fn on(connection: MultiplexedConnection, key: &str, ttl: Duration) -> Lock {
+        Lock { connection, key: key.to_owned(), ttl }
     }
 
     /// One try: `SET key nonce NX PX ttl`.

@@ -12,6 +12,7 @@ mod etcd_restore;
 mod far;
 mod freeze_in_transaction;
 mod frozen_holder;
+mod lock_scope;
 mod lost_update;
 mod naive;
 mod partition;
@@ -23,6 +24,7 @@ mod redlock_nodes;
 mod redlock_pause;
 mod superseded;
 mod throughput;
+mod thundering_herd;
 mod under_way;
 
 use crate::Drill;
@@ -48,4 +50,6 @@ pub const ALL: &[Drill] = &[
     deploy::DRILL,
     clock_skew::DRILL,
     duplicate_tick::DRILL,
+    thundering_herd::DRILL,
+    lock_scope::DRILL,
 ];
