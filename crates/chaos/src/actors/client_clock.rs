@@ -22,16 +22,22 @@ pub(super) async fn play(url: &str, holder: &str, ttl: Duration, hold: bool) -> 
         true => tell(Mark::Holds, &format!("holds the lease until {} by its own clock", expiry.format("%H:%M:%S"))),
         false => tell(Mark::Note, &format!("is told that the lease is held; it is {} by its own clock", now.format("%H:%M:%S"))),
     }
-    while granted && hold {
-        tokio::time::sleep(ttl / 4).await;
-        let renewed = sqlx::query(RENEW).bind(holder).bind(clock(ttl).1).execute(&mut session).await?;
-        if renewed.rows_affected() == 0 {
-            tell(Mark::Damage, "renews in time, and the lease is another's");
-            break;
-        }
+    if granted && hold {
+        hold_until_gone(&mut session, holder, ttl).await?;
     }
     println!("{}", json!({ "granted": granted }));
     Ok(())
+}
+
+async fn hold_until_gone(session: &mut PgConnection, holder: &str, ttl: Duration) -> Result<(), DrillError> {
+    loop {
+        tokio::time::sleep(ttl / 4).await;
+        let renewed = sqlx::query(RENEW).bind(holder).bind(clock(ttl).1).execute(&mut *session).await?;
+        if renewed.rows_affected() == 0 {
+            tell(Mark::Damage, "renews in time, and the lease is another's");
+            return Ok(());
+        }
+    }
 }
 
 /// Now, and a TTL later.
