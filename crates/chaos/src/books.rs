@@ -3,6 +3,7 @@
 use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
+use crate::without::Without;
 use chrono::NaiveDate;
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
@@ -69,6 +70,15 @@ impl<'a> Books<'a> {
     /// It does not start.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
         self.stage.start_with_history(name, &mut self.command(arguments))
+    }
+
+    /// Starts an instance that lacks a protection, and is a `run --json` in all else. Arguments are those of `run`: `["--signal-at", …]`.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_without(&self, what: Without, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
+        let act = ["drill", "act-run", "--without", what.as_str(), "--json"];
+        self.start(name, &[&act, arguments].concat())
     }
 
     /// Runs the program to its end: what it printed. Blocks.

@@ -1,7 +1,7 @@
 //! Where a drill is told: servers, instances, what is looked at, and the timeline.
 
 use crate::drill::Options;
-use crate::event::{Mark, Timeline};
+use crate::event::{Event, Mark, Timeline};
 use crate::history::{self, Line};
 use crate::instance::Instance;
 use crate::record::{Check, Kind, Plot, Record, Table};
@@ -85,6 +85,12 @@ impl Stage {
     /// Something happens now.
     pub fn tell(&self, who: &str, mark: Mark, text: impl Into<String>) {
         self.timeline.tell(who, mark, text);
+    }
+
+    /// What was told so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.timeline.events()
     }
 
     /// A protection: in this arm `must` is so, or the drill is broken.

@@ -1,6 +1,7 @@
 //! Configuration → objects: the one place that knows which engine and which lock service are behind the contracts.
 
 mod locks;
+mod recording;
 
 use crate::config::{Config, ConfigError, Guard};
 use domain::ids::HolderId;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use worker::{Worker, WorkerSettings};
 
 pub(crate) use locks::connector;
+use recording::Recording;
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -76,10 +78,12 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Pr
         tracing::warn!("{remark}");
     }
     let holder = HolderId(Uuid::new_v4());
+    let recording = Recording::of(config, holder)?;
     let keeper = match config.worker.guard {
-        Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
+        Guard::Lease => Some(Keeper::start(recording.connector(connector(config)?), holder, config.keeper_settings())?),
         Guard::RowLock | Guard::AdvisoryXact => None,
     };
+    let (ledger, probe) = (recording.ledger(ledger), recording.probe(probe));
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }
 

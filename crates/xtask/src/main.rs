@@ -5,6 +5,7 @@
 mod apt;
 mod demo;
 mod group;
+mod mutants;
 mod nightly;
 mod servers;
 mod test;
@@ -24,8 +25,10 @@ enum Xtask {
     Test(test::Args),
     /// Find the servers tests need, or bring them into target/servers.
     Servers(servers::Args),
-    /// The long tests, optimised.
+    /// The long tests and every drill, optimised; then the mutants.
     Nightly(nightly::Args),
+    /// Break a copy of the product on purpose, in every way of mutants.toml, and see that something turns red.
+    Mutants(mutants::Args),
     /// Bring what the deployment files are checked with into target/tools.
     Tools,
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Xtask::Test(args) => test::run(args),
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
+        Xtask::Mutants(args) => mutants::run(args),
         Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {
