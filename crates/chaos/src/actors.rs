@@ -58,7 +58,7 @@ pub async fn play(part: Part) -> Result<(), DrillError> {
         Part::Transfer(transfer) => transfer.play().await?,
         Part::FrozenWriter { url } => frozen_writer::play(&url).await?,
         Part::ClientClock { url, holder, ttl_ms, hold } => {
-            client_clock::play(&url, &holder, Duration::from_millis(ttl_ms), hold).await?;
+            print(&client_clock::play(&url, &holder, Duration::from_millis(ttl_ms), hold).await?)?;
         }
     }
     Ok(())

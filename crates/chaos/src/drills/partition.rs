@@ -10,12 +10,13 @@ use crate::{DrillError, Mark, Stage};
 use lab::proxy::Proxy;
 use lab::redis::Redis;
 use serde_json::Value;
+use std::time::Duration;
 
 pub(super) const DRILL: Drill = Drill {
     name: "partition",
     about: "an instance cut off from its lock service stops by its own deadline; from its database it waits; half-open it comes back",
     needs: "PostgreSQL, Redis",
-    quick: true,
+    quick: false,
     tell,
 };
 
@@ -86,8 +87,10 @@ async fn from_its_locks(stage: &Stage, redis: &Redis, table: &mut Table) -> Resu
     // looked at after the cut, so that what A may still do is not counted too early
     let cut = scene.ledger.now()?;
     stage.tell("redis", Mark::Fault, "A and the lock service do not hear each other any more; the database is there");
-    let mut b = scene.ledger.books.start("B", RUN)?;
     a.wait_for("not renewed before its local deadline").await?;
+    // nobody else is there to stop it
+    tokio::time::sleep(TTL + TTL / 2).await;
+    let mut b = scene.ledger.books.start("B", RUN)?;
     let others: Value = b.end_well().await?;
     let holder = holder(&a).await?;
     let (after, last) = scene.after(&cut, &holder)?;
@@ -144,6 +147,7 @@ async fn from_both(stage: &Stage, redis: &Redis, table: &mut Table) -> Result<()
     let before = scene.ledger.settled()?;
     scene.to_locks.half_open();
     scene.ledger.way.half_open();
+    scene.ledger.way.delay(Duration::ZERO);
     stage.tell("director", Mark::Fault, "the connections of A are dead at the other end, and A is not told; new ones work");
     let cut = scene.ledger.now()?;
     a.wake()?;
