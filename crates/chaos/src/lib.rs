@@ -18,6 +18,7 @@ pub mod event;
 pub mod history;
 pub mod instance;
 pub mod record;
+pub mod report;
 pub mod stage;
 
 pub use drill::Drill;
