@@ -6,6 +6,7 @@ mod apt;
 mod demo;
 mod group;
 mod nightly;
+mod page;
 mod servers;
 mod test;
 mod tools;
@@ -26,6 +27,8 @@ enum Xtask {
     Servers(servers::Args),
     /// The long tests, optimised.
     Nightly(nightly::Args),
+    /// Look at the report of drills in a headless browser.
+    Page(page::Args),
     /// Bring what the deployment files are checked with into target/tools.
     Tools,
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Xtask::Test(args) => test::run(args),
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
+        Xtask::Page(args) => page::run(args),
         Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {

@@ -55,26 +55,27 @@ fn weight(mark: Mark) -> u8 {
     }
 }
 
-/// Gives every sign a row, in the order of their weight.
+/// Gives every sign a row, in the order of their weight; then labels, where they still fit.
 pub(super) fn place(mut signs: Vec<Point>, axis: Axis) -> Vec<Placed> {
     signs.sort_by_key(|sign| (weight(sign.mark), sign.at_us));
-    let mut taken: Vec<(usize, u64, u64)> = Vec::new();
-    let mut placed = Vec::new();
+    let mut placed: Vec<Placed> = Vec::new();
     for point in signs {
-        let free = |row: usize, (from, to): (u64, u64)| taken.iter().all(|t| t.0 != row || to <= t.1 || t.2 <= from);
-        let sides = [Label::Right, Label::Left, Label::None].map(|side| (side, extent(&point, side, axis)));
-        let mut all = sides.iter().filter_map(|(side, extent)| Some((*side, (*extent)?)));
-        let found = all.find_map(|(side, at)| Some((side, at, (0..ROWS).find(|row| free(*row, at))?)));
-        let (label, row) = match found {
-            Some((side, (from, to), row)) => {
-                taken.push((row, from, to));
-                (side, Some(row))
-            }
-            None => (Label::None, None),
-        };
-        placed.push(Placed { point, row, label });
+        let row = (0..ROWS).find(|row| free(&placed, placed.len(), *row, extent(&point, Label::None, axis), axis));
+        placed.push(Placed { point, row, label: Label::None });
+    }
+    for at in 0..placed.len() {
+        let Some(row) = placed[at].row else { continue };
+        let fits = |side: &Label| free(&placed, at, row, extent(&placed[at].point, *side, axis), axis);
+        placed[at].label = [Label::Right, Label::Left].into_iter().find(fits).unwrap_or(Label::None);
     }
     placed
+}
+
+/// Whether nothing but the sign `own` is there in this row.
+fn free(placed: &[Placed], own: usize, row: usize, extent_of: Option<(u64, u64)>, axis: Axis) -> bool {
+    let Some((from, to)) = extent_of else { return false };
+    let others = placed.iter().enumerate().filter(|(at, other)| *at != own && other.row == Some(row));
+    others.filter_map(|(_, other)| extent(&other.point, other.label, axis)).all(|other| to <= other.0 || other.1 <= from)
 }
 
 /// From where to where it reaches, moved to the right by [`HALF_PX`]; nothing where it would leave the drawing.
@@ -111,7 +112,7 @@ mod tests {
             assert_eq!(boxes.iter().find(covers), None, "{one:?}");
             boxes.push((one.row, from, to));
         }
-        assert!(boxes.len() > 20, "few enough to read, and not none: {}", boxes.len());
+        assert!(boxes.len() > 30, "few enough to read, and not none: {}", boxes.len());
         let damage = |one: &&Placed| one.point.mark == Mark::Damage && one.row.is_some();
         assert!(placed.iter().filter(damage).count() > 10, "the weightiest have their places first");
     }
