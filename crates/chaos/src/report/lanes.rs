@@ -120,7 +120,8 @@ fn lane(record: &Record, who: &str, end_us: u64) -> Lane {
     let written = leases::written(&lines, &events, end_us);
     spans.extend(if written.is_empty() { leases::told(&events, end_us) } else { written });
     let mut points: Vec<Point> = events.iter().filter(|event| is_point(event.mark)).map(|event| point(event)).collect();
-    points.extend(leases::writes(&lines).filter(|write| !points.iter().any(|point| point.mark == write.mark)).collect::<Vec<_>>());
+    points
+        .extend(leases::writes(&lines).filter(|write| !points.iter().any(|point| point.mark == write.mark)).collect::<Vec<_>>());
     points.sort_by_key(|point| point.at_us);
     Lane { who: who.to_owned(), spans, points }
 }

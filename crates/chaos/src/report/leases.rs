@@ -37,7 +37,9 @@ pub(super) fn written(lines: &[&Line], events: &[&Event], end_us: u64) -> Vec<Sp
             (Op::Acquire, Phase::Ok) => open.push(Open { key, from_us: line.at_us, text: format!("lease held{words}") }),
             (Op::Register, Phase::Ok) => register(&mut open, &key, &words),
             (Op::Release, Phase::Ok) => close(&mut open, &mut spans, &key, line.at_us, "released"),
-            (Op::Release, Phase::Fail | Phase::Unknown) => close(&mut open, &mut spans, &key, line.at_us, "release not confirmed"),
+            (Op::Release, Phase::Fail | Phase::Unknown) => {
+                close(&mut open, &mut spans, &key, line.at_us, "release not confirmed")
+            }
             (Op::Renew, Phase::Fail) => close(&mut open, &mut spans, &key, line.at_us, "found lost"),
             _ => {}
         }

@@ -199,7 +199,11 @@ mod tests {
         let plot = Plot { series: vec![series("low", 10.0), series("high", 40.0)], ..plot(Shape::Bars, &[]) };
         let drawn = svg(&plot).expect("two bars");
         let width = |line: &str| line.split("width=\"").nth(1)?.split('"').next()?.parse::<u32>().ok();
-        let bars: Vec<u32> = drawn.lines().filter(|line| line.starts_with("<rect") && line.contains("stroke=\"none\"")).filter_map(width).collect();
+        let bars: Vec<u32> = drawn
+            .lines()
+            .filter(|line| line.starts_with("<rect") && line.contains("stroke=\"none\""))
+            .filter_map(width)
+            .collect();
         assert_eq!(bars.len(), 2, "{drawn}");
         assert!(bars[0] * 4 <= bars[1] + 4 && bars[1] <= bars[0] * 4 + 4, "{bars:?}");
     }

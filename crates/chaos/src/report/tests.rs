@@ -205,7 +205,9 @@ fn whole(page: &str) {
     }
     assert!(open.is_empty(), "never closed: {open:?}");
     let style = &page[page.find("<style>").expect("a style")..page.find("</style>").expect("its end")];
-    assert!(!style.contains("@import") && !style.contains("http") && style.matches("url(").count() == style.matches("url(#").count());
+    assert!(
+        !style.contains("@import") && !style.contains("http") && style.matches("url(").count() == style.matches("url(#").count()
+    );
     assert!(page.contains(r#"<html lang="en">"#) && page.contains("width=device-width"));
 }
 

@@ -27,7 +27,8 @@ pub(crate) struct Args {
 }
 
 /// Name of a picture, width of the window, and whether it is dark.
-const VIEWS: [(&str, u32, bool); 4] = [("wide", 1_200, false), ("phone", 360, false), ("small", 320, false), ("dark", 1_200, true)];
+const VIEWS: [(&str, u32, bool); 4] =
+    [("wide", 1_200, false), ("phone", 360, false), ("small", 320, false), ("dark", 1_200, true)];
 
 /// How many refusals are there to be seen, and what reaches beyond the window. What is in a box that scrolls does not.
 const LOOK: &str = r#"(() => {
@@ -68,6 +69,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let print = tab.call("Page.printToPDF", json!({ "preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69 }))?;
     keep(&print, &file, "print.pdf")?;
     complaints.extend(tab.complaints(&url));
+    // each view opens the page anew, and says the same anew
+    complaints.dedup();
     for complaint in &complaints {
         eprintln!("{complaint}");
     }

@@ -123,7 +123,8 @@ impl How {
         };
         if let Some(folder) = &self.report {
             // now, not after a quarter of an hour of drills
-            std::fs::create_dir_all(folder).with_context(|| format!("creating the folder {} for the report", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("creating the folder {} for the report", folder.display()))?;
         }
         let run = chaos::report::Run::here();
         let records = tokio::select! {
