@@ -182,8 +182,9 @@ fn telling(event: &Value) -> Option<(Mark, String)> {
         return Some((mark, message.to_owned()));
     }
     let marks = [
-        ("registered", Mark::Holds),
+        // before the other, which it says of somebody else: "a newer holder has registered"
         ("fenced: a newer holder", Mark::Refused),
+        ("registered", Mark::Holds),
         ("lost: stopped by its own deadline", Mark::Lost),
         ("not held any more", Mark::Lost),
         ("signalling this process", Mark::Note),

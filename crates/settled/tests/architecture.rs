@@ -26,6 +26,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["chaos", "lease", "ledger"]),
     ("redis", &["chaos", "lease"]),
     ("stateright", &["chaos"]),
+    ("maud", &["chaos"]),
+    ("plotters", &["chaos"]),
     ("axum", &["settled"]),
     ("backon", &["ledger"]),
     ("croner", &["scheduler"]),

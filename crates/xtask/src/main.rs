@@ -1,6 +1,6 @@
 //! `cargo xtask …`: everything around the code that is not a plain cargo command.
 //!
-//! One file per subcommand; `apt` and `group` are what they share.
+//! One file or folder per subcommand; `apt` and `group` are what they share.
 
 mod apt;
 mod demo;

@@ -17,11 +17,13 @@ impl Axis {
         hundredths(at_us.min(self.end_us).saturating_mul(10_000) / self.end_us)
     }
 
-    /// How wide a span is; what is shorter than can be seen is drawn as wide as can be.
-    pub(super) fn width(self, from_us: u64, to_us: u64) -> String {
+    /// Where a span begins and how wide it is. What is shorter than can be seen is drawn longer, inside the drawing.
+    pub(super) fn span(self, from_us: u64, to_us: u64) -> (String, String) {
         const SEEN: u64 = 40;
         let (from, to) = (from_us.min(self.end_us), to_us.min(self.end_us));
-        hundredths((to.saturating_sub(from).saturating_mul(10_000) / self.end_us).max(SEEN))
+        let width = (to.saturating_sub(from).saturating_mul(10_000) / self.end_us).max(SEEN);
+        let at = (from.saturating_mul(10_000) / self.end_us).min(10_000 - width);
+        (hundredths(at), hundredths(width))
     }
 
     /// Where an instant is on the narrowest.
@@ -76,7 +78,10 @@ mod tests {
     fn positions_are_within_the_drawing() {
         let axis = Axis { end_us: 3_000_000 };
         assert_eq!((axis.percent(1_000_000).as_str(), axis.percent(9_000_000).as_str()), ("33.33%", "100.00%"));
-        assert_eq!(axis.width(1_000_000, 1_000_001), "0.40%", "wide enough to be seen");
+        let span = |from, to| axis.span(from, to);
+        assert_eq!(span(1_000_000, 1_000_001), ("33.33%".to_owned(), "0.40%".to_owned()), "wide enough to be seen");
+        assert_eq!(span(3_000_000, 3_000_000), ("99.60%".to_owned(), "0.40%".to_owned()), "at the end too");
+        assert_eq!(span(0, 3_000_000), ("0.00%".to_owned(), "100.00%".to_owned()));
         assert_eq!(axis.narrow_px(u64::MAX), NARROW_PX);
     }
 }

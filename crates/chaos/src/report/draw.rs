@@ -99,7 +99,8 @@ impl Layout {
             g.lane {
                 text.who x="0" y=(y + 13) { (who) }
                 @for span in lane.spans.iter().filter(|span| span.state == State::Up) {
-                    g { (title(who, span)) rect.up x=(axis.percent(span.from_us)) width=(axis.width(span.from_us, span.to_us)) y=(middle - 1) height="2" {} }
+                    @let (x, width) = axis.span(span.from_us, span.to_us);
+                    g { (title(who, span)) rect.up x=(x) width=(width) y=(middle - 1) height="2" {} }
                 }
                 @for (row, span) in &self.leases { (lease(who, span, axis, y + NAME + u64::try_from(*row).unwrap_or(0) * BAR)) }
                 @for span in lane.spans.iter().filter(|span| !matches!(span.state, State::Held | State::Up)) {
@@ -129,7 +130,7 @@ fn rows<'a>(spans: impl Iterator<Item = &'a Span>) -> Vec<(usize, Span)> {
 }
 
 fn lease(who: &str, span: &Span, axis: Axis, y: u64) -> Markup {
-    let (x, width) = (axis.percent(span.from_us), axis.width(span.from_us, span.to_us));
+    let (x, width) = axis.span(span.from_us, span.to_us);
     html! {
         g { (title(who, span)) rect.held x=(x) width=(width) y=(y + 1) height=(BAR - 2) rx="2" {} }
     }
@@ -143,7 +144,7 @@ fn state(who: &str, span: &Span, axis: Axis, (top, bar): (u64, u64)) -> Markup {
         State::Fault => ("fault", "fault"),
         State::Up | State::Held => return html! {},
     };
-    let (x, width) = (axis.percent(span.from_us), axis.width(span.from_us, span.to_us));
+    let (x, width) = axis.span(span.from_us, span.to_us);
     let room = axis.narrow_px(span.to_us).saturating_sub(axis.narrow_px(span.from_us)) >= 44;
     html! {
         g class=(class) data-state=(name) {

@@ -61,14 +61,16 @@ fn verdicts(records: &[Record]) -> Markup {
             h2 id="verdicts" { "Verdicts" }
             table.verdicts {
                 thead { tr { th scope="col" { "drill" } th scope="col" { "verdict" } th.num scope="col" { "controls red" } th.num scope="col" { "took" } } }
-                tbody {
-                    @for (at, record) in records.iter().enumerate() {
+                // a body each: on a phone only a whole row has room for the sentence
+                @for (at, record) in records.iter().enumerate() {
+                    tbody {
                         tr {
-                            th scope="row" { a href={ "#drill-" (at + 1) } { (record.name) } span.about { (record.about) } }
+                            th scope="row" { a href={ "#drill-" (at + 1) } { (record.name) } }
                             td { (word(record)) }
                             td.num { (controls(record)) }
                             td.num { (took(record)) }
                         }
+                        tr { td.about colspan="4" { (record.about) } }
                     }
                 }
             }
@@ -91,7 +93,7 @@ fn word(record: &Record) -> Markup {
 fn controls(record: &Record) -> String {
     let controls = record.checks.iter().filter(|check| check.kind == Kind::Control);
     let (all, red) = controls.fold((0, 0), |(all, red), check| (all + 1, red + u32::from(check.ok)));
-    format!("{red} of {all}")
+    if all == 0 { "none".to_owned() } else { format!("{red} of {all}") }
 }
 
 fn took(record: &Record) -> String {
@@ -192,7 +194,10 @@ fn events(events: &[Event]) -> Markup {
 }
 
 fn figures(table: &Table) -> Markup {
-    let figure = |cell: &String| cell.starts_with(|first: char| first.is_ascii_digit() || "+-−".contains(first));
+    // a number, with a unit at most
+    let letters = |cell: &str| cell.chars().filter(|letter| letter.is_alphabetic()).count();
+    let figure =
+        |cell: &String| cell.starts_with(|first: char| first.is_ascii_digit() || "+-−".contains(first)) && letters(cell) < 4;
     let of_figures = |at: usize| table.rows.iter().filter_map(|row| row.get(at)).all(|cell| cell.is_empty() || figure(cell));
     let class = |at: usize| of_figures(at).then_some("num");
     html! {

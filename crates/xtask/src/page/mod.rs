@@ -69,6 +69,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let print = tab.call("Page.printToPDF", json!({ "preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69 }))?;
     keep(&print, &file, "print.pdf")?;
     complaints.extend(tab.complaints(&url));
+    // each view opens the page anew, and says the same anew
+    complaints.dedup();
     for complaint in &complaints {
         eprintln!("{complaint}");
     }
