@@ -3,7 +3,8 @@
 use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
-use chrono::NaiveDate;
+use crate::without::Without;
+use chrono::{Days, NaiveDate};
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
 use std::sync::Arc;
@@ -68,9 +69,16 @@ impl<'a> Books<'a> {
     /// # Errors
     /// It does not start.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
-        let mut command = self.command(arguments);
-        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name));
-        self.stage.start(name, &mut command)
+        self.stage.start_with_history(name, &mut self.command(arguments))
+    }
+
+    /// Starts an instance that lacks a protection, and is a `run --json` in all else. Arguments are those of `run`: `["--signal-at", …]`.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_without(&self, what: Without, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
+        let act = ["drill", "act-run", "--without", what.as_str(), "--json"];
+        self.start(name, &[&act, arguments].concat())
     }
 
     /// Runs the program to its end: what it printed. Blocks.
@@ -92,7 +100,16 @@ impl<'a> Books<'a> {
     /// # Errors
     /// The program's.
     pub fn take_in(&self, batches: u32, items: u32) -> Result<(), DrillError> {
-        let day = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
+        self.take_in_of(0, batches, items)
+    }
+
+    /// The same of so many days later: other batches than those of any other day.
+    ///
+    /// # Errors
+    /// The program's.
+    pub fn take_in_of(&self, day: u64, batches: u32, items: u32) -> Result<(), DrillError> {
+        let first = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
+        let day = first + Days::new(day);
         let file = self.stage.path("settlement.csv");
         std::fs::write(&file, intake::sample::canonical(batches, items, day, 11)).map_err(DrillError::io("writing a sample"))?;
         self.settled(&["import", &file.to_string_lossy(), "--profile", "canonical-csv"]).map(drop)

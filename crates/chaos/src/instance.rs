@@ -188,6 +188,7 @@ fn telling(event: &Value) -> Option<(Mark, String)> {
         ("not held any more", Mark::Lost),
         ("signalling this process", Mark::Note),
         ("hurting this process", Mark::Fault),
+        ("a service is out", Mark::Note),
     ];
     let (_, mark) = marks.into_iter().find(|(words, _)| message.contains(words))?;
     let unit = event["unit"].as_i64().map(|unit| format!(", unit {unit}")).unwrap_or_default();

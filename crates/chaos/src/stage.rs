@@ -1,7 +1,7 @@
 //! Where a drill is told: servers, instances, what is looked at, and the timeline.
 
 use crate::drill::Options;
-use crate::event::{Mark, Timeline};
+use crate::event::{Event, Mark, Timeline};
 use crate::history::{self, Line};
 use crate::instance::Instance;
 use crate::record::{Check, Kind, Plot, Record, Table};
@@ -85,6 +85,12 @@ impl Stage {
     /// Something happens now.
     pub fn tell(&self, who: &str, mark: Mark, text: impl Into<String>) {
         self.timeline.tell(who, mark, text);
+    }
+
+    /// What was told so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.timeline.events()
     }
 
     /// A protection: in this arm `must` is so, or the drill is broken.
@@ -171,8 +177,14 @@ impl Stage {
         Instance::start(name, command, Arc::clone(&self.timeline))
     }
 
+    /// The same for one that keeps its history.
+    pub(crate) fn start_with_history(&self, name: &str, command: &mut Command) -> Result<Instance, DrillError> {
+        command.env("SETTLED__CHAOS__HISTORY", self.history_of(name));
+        self.start(name, command)
+    }
+
     /// Where the instance of that name is to write its history; read at the end of the drill.
-    pub(crate) fn history_of(&self, name: &str) -> PathBuf {
+    fn history_of(&self, name: &str) -> PathBuf {
         let mut kept = self.kept();
         let file = self.path(&format!("{name}-{}.history", kept.histories.len()));
         kept.histories.push((name.to_owned(), file.clone()));

@@ -2,6 +2,7 @@
 
 mod faults;
 mod locks;
+mod recording;
 
 use crate::config::{Config, ConfigError, Guard};
 use chaos::mode::Mode;
@@ -16,6 +17,7 @@ use worker::{Worker, WorkerSettings};
 
 pub(crate) use faults::faults;
 pub(crate) use locks::connector;
+use recording::Recording;
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -78,11 +80,15 @@ pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, faults: &Mode) ->
         tracing::warn!("{remark}");
     }
     let holder = HolderId(Uuid::new_v4());
+    let recording = Recording::of(config, holder)?;
     let keeper = match config.worker.guard {
-        Guard::Lease => Some(Keeper::start(faults.connector(connector(config)?), holder, config.keeper_settings())?),
+        Guard::Lease => {
+            let connector = recording.connector(faults.connector(connector(config)?));
+            Some(Keeper::start(connector, holder, config.keeper_settings())?)
+        }
         Guard::RowLock | Guard::AdvisoryXact => None,
     };
-    let probe = faults.probe(None);
+    let (ledger, probe) = (recording.ledger(ledger), recording.probe(faults.probe(recording.history())));
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }
 

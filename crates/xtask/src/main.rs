@@ -25,7 +25,7 @@ enum Xtask {
     Test(test::Args),
     /// Find the servers tests need, or bring them into target/servers.
     Servers(servers::Args),
-    /// The long tests, optimised.
+    /// The long tests and every drill, optimised; then the mutants.
     Nightly(nightly::Args),
     /// Break a copy of the product on purpose, in every way of mutants.toml, and see that something turns red.
     Mutants(mutants::Args),

@@ -17,7 +17,7 @@ use table::{Mutation, Table};
 use tree::Tree;
 
 /// Arguments of `cargo xtask mutants`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Only the mutations of these names.
     #[arg(value_name = "NAME")]

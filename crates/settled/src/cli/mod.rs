@@ -95,7 +95,7 @@ impl Arguments {
             return command.run().await;
         }
         if let Command::Drill(command) = self.command {
-            return command.run().await;
+            return command.run(self.config.as_deref()).await;
         }
         if let Command::Profile(command) = &self.command {
             return command.run();

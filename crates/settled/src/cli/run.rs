@@ -48,7 +48,16 @@ impl Run {
     /// With `--wait`, nothing lasts longer: not a database that does not answer, not a frozen writer of an SQLite file. What is
     /// cut off here is cut off as by a kill, and a kill is safe.
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let work = self.work(config);
+        self.run_on(config, |ledger| ledger).await
+    }
+
+    /// The same on a ledger that something is put around.
+    pub(super) async fn run_on(
+        &self,
+        config: &Config,
+        around: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>,
+    ) -> anyhow::Result<ExitCode> {
+        let work = self.work(config, around);
         let Some(wait) = self.wait else { return work.await };
         match tokio::time::timeout(Duration::from_secs(wait) + GRACE, work).await {
             Ok(ended) => ended,
@@ -56,13 +65,13 @@ impl Run {
         }
     }
 
-    async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
+    async fn work(&self, config: &Config, around: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>) -> anyhow::Result<ExitCode> {
         let asked =
             Asked { schedule: self.schedule.as_deref(), business_date: self.business_date, allow_future: self.allow_future };
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
         let faults = wire::faults(config, self.signal_at.as_ref())?;
-        let ledger = wire::ledger(config).await?;
+        let ledger = around(wire::ledger(config).await?);
         wire::refuse_other_source(config, ledger.as_ref()).await?;
         runs::refuse_other_definition(config, ledger.as_ref(), &planned).await?;
         let mut worker = wire::worker(config, Arc::clone(&ledger), &faults)?;

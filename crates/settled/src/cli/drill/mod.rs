@@ -1,5 +1,6 @@
 //! `settled drill`: experiments with real processes and servers, each with an arm that must go wrong.
 
+mod act_run;
 mod show;
 
 use crate::config::ConfigError;
@@ -11,7 +12,7 @@ use chaos::drills::ALL;
 use chaos::stage::Servers;
 use chaos::{Drill, Record, Verdict};
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub(super) enum DrillCommand {
     /// Play a part in a drill
     #[command(hide = true)]
     Act(Act),
+    /// Play a worker that lacks a protection
+    #[command(hide = true)]
+    ActRun(act_run::ActRun),
 }
 
 /// Every drill, in a sentence
@@ -86,7 +90,7 @@ struct How {
 }
 
 impl DrillCommand {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, config: Option<&Path>) -> anyhow::Result<ExitCode> {
         match self {
             DrillCommand::List(list) => list.run(),
             DrillCommand::Run(run) => run.how.run(&drills_named(&run.names).map_err(ConfigError)?).await,
@@ -98,6 +102,7 @@ impl DrillCommand {
                 chaos::actors::play(part).await?;
                 Ok(ExitCode::from(exit::DONE))
             }
+            DrillCommand::ActRun(act) => act.run(config).await,
         }
     }
 }
