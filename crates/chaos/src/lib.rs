@@ -24,6 +24,7 @@ pub mod measure;
 pub mod mode;
 pub mod record;
 pub mod recorded;
+pub mod report;
 pub mod stage;
 pub mod without;
 

@@ -7,6 +7,7 @@ mod demo;
 mod group;
 mod mutants;
 mod nightly;
+mod page;
 mod servers;
 mod test;
 mod tools;
@@ -29,6 +30,8 @@ enum Xtask {
     Nightly(nightly::Args),
     /// Break a copy of the product on purpose, in every way of mutants.toml, and see that something turns red.
     Mutants(mutants::Args),
+    /// Look at the report of drills in a headless browser.
+    Page(page::Args),
     /// Bring what the deployment files are checked with into target/tools.
     Tools,
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
         Xtask::Mutants(args) => mutants::run(args),
+        Xtask::Page(args) => page::run(args),
         Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {

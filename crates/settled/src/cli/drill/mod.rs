@@ -75,7 +75,7 @@ struct How {
     /// Where all chance comes from; a fresh one is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write report.html into this folder
+    /// Write report.html and report.json into this folder, which is created
     #[arg(long, value_name = "FOLDER")]
     report: Option<PathBuf>,
     /// Print the outcome as JSON, and no timeline
@@ -126,6 +126,12 @@ impl How {
             soak: Duration::from_secs(self.soak_s),
             instances: self.instances.into(),
         };
+        if let Some(folder) = &self.report {
+            // now, not after a quarter of an hour of drills
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("creating the folder {} for the report", folder.display()))?;
+        }
+        let run = chaos::report::Run::here();
         let records = tokio::select! {
             records = self.tell(drills, &options) => records,
             // what was started ends with what is dropped
@@ -135,6 +141,11 @@ impl How {
             output::json(&records)?;
         } else {
             show::summary(&records);
+        }
+        if let Some(folder) = &self.report {
+            let page = chaos::report::write(folder, &run, &records)?;
+            // beside the JSON, not in it
+            exit::tell(&format!("report: {}", page.display()));
         }
         Ok(ExitCode::from(code(&records)))
     }
