@@ -17,13 +17,15 @@ pub const TTL: Duration = Duration::from_millis(2_000);
 #[derive(Clone)]
 pub struct Books<'a> {
     stage: &'a Stage,
+    /// Which of the drill's ledgers it is, whatever way leads to it.
+    ledger: usize,
     url: String,
     settings: Vec<(String, String)>,
 }
 
 impl<'a> Books<'a> {
-    pub(crate) fn new(stage: &'a Stage, url: &str) -> Books<'a> {
-        let books = Books { stage, url: url.to_owned(), settings: Vec::new() };
+    pub(crate) fn new(stage: &'a Stage, ledger: usize, url: &str) -> Books<'a> {
+        let books = Books { stage, ledger, url: url.to_owned(), settings: Vec::new() };
         // one batch a transaction and few units: whoever is hit has more to do
         books
             .with("lease.ttl_ms", TTL.as_millis())
@@ -45,6 +47,10 @@ impl<'a> Books<'a> {
     #[must_use]
     pub fn by_way_of(&self, url: &str) -> Books<'a> {
         Books { url: url.to_owned(), ..self.clone() }
+    }
+
+    pub(crate) fn ledger(&self) -> usize {
+        self.ledger
     }
 
     /// Where the ledger is.
@@ -70,7 +76,7 @@ impl<'a> Books<'a> {
     /// It does not start.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
         let mut command = self.command(arguments);
-        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name));
+        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name, self.ledger));
         self.stage.start(name, &mut command)
     }
 

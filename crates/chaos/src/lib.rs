@@ -21,6 +21,7 @@ pub mod instance;
 pub mod record;
 pub mod recorded;
 pub mod stage;
+pub mod verdict;
 pub mod without;
 
 pub use drill::Drill;
