@@ -26,6 +26,7 @@ pub mod record;
 pub mod recorded;
 pub mod report;
 pub mod stage;
+pub mod verdict;
 pub mod without;
 
 pub use drill::Drill;
