@@ -17,6 +17,7 @@ mod error;
 pub mod event;
 pub mod history;
 pub mod instance;
+pub mod model;
 pub mod record;
 pub mod stage;
 
