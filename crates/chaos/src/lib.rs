@@ -20,6 +20,7 @@ pub mod instance;
 pub mod model;
 pub mod record;
 pub mod stage;
+pub mod verdict;
 
 pub use drill::Drill;
 pub use error::DrillError;
