@@ -22,6 +22,7 @@ pub mod history;
 pub mod instance;
 pub mod measure;
 pub mod mode;
+pub mod model;
 pub mod record;
 pub mod recorded;
 pub mod report;

@@ -1,0 +1,3 @@
+//! The judge of histories.
+
+pub mod leases;
