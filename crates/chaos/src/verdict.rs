@@ -7,6 +7,7 @@
 pub mod calls;
 pub mod fences;
 pub mod final_books;
+pub mod leases;
 pub mod once;
 pub mod progress;
 #[cfg(test)]

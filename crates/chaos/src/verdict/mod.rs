@@ -1,3 +1,0 @@
-//! The judge of histories.
-
-pub mod leases;
