@@ -6,6 +6,7 @@ use crate::books::TTL;
 use crate::drill::{Drill, Telling};
 use crate::instance::Instance;
 use crate::record::Table;
+use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
 use lab::proxy::Proxy;
 use lab::redis::Redis;
@@ -87,7 +88,7 @@ async fn from_its_locks(stage: &Stage, redis: &Redis, table: &mut Table) -> Resu
     // looked at after the cut, so that what A may still do is not counted too early
     let cut = scene.ledger.now()?;
     stage.tell("redis", Mark::Fault, "A and the lock service do not hear each other any more; the database is there");
-    a.wait_for("not renewed before its local deadline").await?;
+    until("A knows that it is cut off", TTL * 30, async || Ok(knows(&a).then_some(()))).await?;
     // nobody else is there to stop it
     tokio::time::sleep(TTL + TTL / 2).await;
     let mut b = scene.ledger.books.start("B", RUN)?;
@@ -97,12 +98,7 @@ async fn from_its_locks(stage: &Stage, redis: &Redis, table: &mut Table) -> Resu
     let most = TTL.as_millis() + LAST_TX_MS;
     let must = format!("nothing is settled by it later than a TTL and one transaction after the cut ({most} ms)");
     stage.must_hold(arm, &must, format!("{after} batches after the cut, the last at {last} ms"), u128::from(last) <= most);
-    stage.must_bite(
-        arm,
-        "it was cut off in the middle of its work",
-        format!("{before} settled before"),
-        before < u64::from(BATCHES),
-    );
+    bites(stage, arm, before);
     scene.to_locks.heal();
     stage.tell("redis", Mark::Heal, "A is connected to the lock service again");
     let did: Value = a.end_well().await?;
@@ -131,6 +127,7 @@ async fn from_its_database(stage: &Stage, redis: &Redis, table: &mut Table) -> R
     scene.ledger.way.heal();
     stage.tell("postgres", Mark::Heal, "A is connected to the database again");
     let did: Value = a.end_well().await?;
+    bites(stage, arm, before);
     let seen = format!("{} settled by it, {before} before the cut", settled(&did));
     stage.must_hold(arm, "it waits, and goes on by itself", seen, settled(&did) > before + after);
     table.row([arm_of(arm), before.to_string(), after.to_string(), last.to_string(), "0".to_owned(), settled(&did).to_string()]);
@@ -153,6 +150,7 @@ async fn from_both(stage: &Stage, redis: &Redis, table: &mut Table) -> Result<()
     a.wake()?;
     let did: Value = a.end_well().await?;
     let (after, last) = scene.after(&cut, &holder(&a).await?)?;
+    bites(stage, arm, before);
     let seen = format!("{} settled by it, {before} before", settled(&did));
     stage.must_hold(arm, "it comes back by itself", seen, settled(&did) > before);
     table.row([arm_of(arm), before.to_string(), after.to_string(), last.to_string(), "0".to_owned(), settled(&did).to_string()]);
@@ -163,6 +161,18 @@ async fn from_both(stage: &Stage, redis: &Redis, table: &mut Table) -> Result<()
 async fn holder(instance: &Instance) -> Result<String, DrillError> {
     let opened = instance.wait_for("run opened or joined").await?;
     Ok(opened["holder.id"].as_str().unwrap_or_default().to_owned())
+}
+
+fn bites(stage: &Stage, arm: &str, before: u64) {
+    let must = "it was cut off in the middle of its work";
+    stage.must_bite(arm, must, format!("{before} of {BATCHES} settled before"), before < u64::from(BATCHES));
+}
+
+/// Its lease has run out, or it asked for one and was not answered.
+fn knows(instance: &Instance) -> bool {
+    let says =
+        |event: &Value| event["message"].as_str().is_some_and(|text| text.contains("lease lost") || text.contains("is out"));
+    instance.events().iter().any(says)
 }
 
 fn settled(did: &Value) -> u64 {
