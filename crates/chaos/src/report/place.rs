@@ -93,7 +93,7 @@ fn extent(point: &Point, side: Label, axis: Axis) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    const AXIS: Axis = Axis { end_us: 60_000_000 };
+    const AXIS: Axis = Axis { from_us: 0, end_us: 60_000_000 };
 
     fn sign(mark: Mark, at_us: u64) -> Point {
         Point { mark, at_us, until_us: at_us, count: 1, text: String::new() }
