@@ -124,6 +124,18 @@ fn a_history_knows_each_grant() {
 }
 
 #[test]
+fn a_refusal_that_only_a_history_knows_is_drawn() {
+    let told = vec![event(0, "A", Mark::Start, "starts"), event(900, "A", Mark::End, "ended")];
+    let failed =
+        |at, word: &str| line(at, at, Op::Settle, Phase::Fail, Of { batches: vec![5], word: word.to_owned(), ..Of::default() });
+    let lines = vec![failed(300, "deadlock detected"), failed(400, "fenced")];
+    let lanes = Lanes::of(&Record { histories: vec![("A".to_owned(), lines)], ..record(told) });
+    let refused: Vec<u64> =
+        lanes.lanes[0].points.iter().filter(|point| point.mark == Mark::Refused).map(|point| point.at_us).collect();
+    assert_eq!(refused, [400_000], "a deadlock is no refusal");
+}
+
+#[test]
 fn dense_points_are_merged_and_none_is_lost() {
     let points: Vec<Point> = (0..100)
         .map(|at| Point { mark: Mark::Write, at_us: at * 1_000, until_us: at * 1_000, count: 1, text: format!("write {at}") })
