@@ -8,7 +8,8 @@ use crate::record::Record;
 /// All lanes of a drill, on one axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lanes {
-    /// Where the axis begins, in microseconds since the drill began: at the first event.
+    /// Where the axis begins, in microseconds since the drill began: at the first event that
+    /// is no note.
     pub from_us: u64,
     /// Where it ends; later.
     pub end_us: u64,
@@ -98,9 +99,10 @@ impl Lanes {
 fn ends(record: &Record) -> (u64, u64) {
     let told = record.timeline.iter().map(|event| event.at_us);
     let written = record.histories.iter().flat_map(|(_, lines)| lines).map(|line| line.at_us);
-    let all = told.chain(written);
-    let from_us = all.clone().min().unwrap_or(0);
-    (from_us, all.max().unwrap_or(0).max(from_us + 1))
+    // notes on what is being set up are at the edge, or a slow server would take all the room
+    let acts = record.timeline.iter().find(|event| event.mark != Mark::Note).map(|event| event.at_us);
+    let from_us = acts.or(told.clone().min()).unwrap_or(0);
+    (from_us, told.chain(written).max().unwrap_or(0).max(from_us + 1))
 }
 
 fn names(record: &Record) -> Vec<&str> {
