@@ -22,10 +22,12 @@ pub mod history;
 pub mod instance;
 pub mod measure;
 pub mod mode;
+pub mod model;
 pub mod record;
 pub mod recorded;
 pub mod report;
 pub mod stage;
+pub mod verdict;
 pub mod without;
 
 pub use drill::Drill;

@@ -38,7 +38,7 @@ fn start(stage: &Stage, ledger: &Far<'_>, name: &str, clock: &str) -> Result<Ins
     let mut command = ledger.far().command(RUN);
     faketime::shift(&mut command, clock)?;
     stage.tell(name, Mark::Fault, format!("its wall clock is off by {clock}"));
-    stage.start_with_history(name, &mut command)
+    ledger.far().start_command(name, &mut command)
 }
 
 /// A works and B waits; A dies, and B and C compete for what it leaves.

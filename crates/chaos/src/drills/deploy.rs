@@ -46,25 +46,30 @@ struct Came {
     charged: u64,
     during: usize,
     unclean: usize,
+    /// Leases of those that ended, at their end: each has to run out.
+    left: u64,
 }
 
 fn tell(stage: &Stage) -> Telling<'_> {
     Box::pin(async move {
         let columns =
-            ["restarted with", "restarts", "in the middle of the run", "batches charged twice", "longest wait of a unit, ms"];
+            ["restarted with", "restarts", "during the run", "batches charged twice", "leases left behind", "longest wait, ms"];
         let mut table =
             Table::new(&format!("Restarts of three instances with {UNITS} units (TTL {} ms)", TTL.as_millis()), columns);
         let asked = arm(stage, "SIGTERM", (End::Asked, RESTARTS), &mut table).await?;
         stage.must_hold("SIGTERM", "no batch loses an attempt", format!("{} charged twice", asked.charged), asked.charged == 0);
         let unclean = format!("{} of {RESTARTS} did not", asked.unclean);
         stage.must_hold("SIGTERM", "every instance hands over and ends well", unclean, asked.unclean == 0);
+        let must = "every unit is free at once: nobody waits for the end of a lease";
+        stage.must_hold("SIGTERM", must, format!("{} leases left behind", asked.left), asked.left == 0);
         stage.must_bite("SIGTERM", "the restarts are during the run", format!("{} were", asked.during), asked.during == RESTARTS);
         let killed = arm(stage, "SIGKILL", (End::Killed, KILLS), &mut table).await?;
         // the last renewal was a third of a TTL ago at most
         let waits = u128::from(killed.wait_ms) >= TTL.as_millis() / 2;
         let must = "a killed instance charges the batch in its hands, and its unit waits for the end of its lease";
-        let seen = format!("{} charged twice, {} ms", killed.charged, killed.wait_ms);
-        stage.must_break("SIGKILL", must, seen, killed.charged > 0 && waits);
+        let Came { wait_ms, charged, left, .. } = killed;
+        let seen = format!("{charged} charged twice, {left} leases left behind, a wait of {wait_ms} ms");
+        stage.must_break("SIGKILL", must, seen, charged > 0 && left > 0 && waits);
         stage.table(table);
         Ok(())
     })
@@ -80,11 +85,14 @@ async fn arm(stage: &Stage, name: &str, (end, restarts): (End, usize), table: &m
         instance.wait_for("serving").await?;
     }
     ledger.way.delay(AWAY);
-    let (mut during, mut unclean) = (0, 0);
+    let (mut during, mut unclean, mut left) = (0, 0, 0);
     for restart in 0..restarts {
         let n = at_work(&instances, restart).await?;
         ledger.more_settled(ledger.settled()? + 2).await?;
+        let unit = unit_of(&instances[n]);
+        let holder = ledger.database.query(&format!("SELECT holder FROM unit_fence WHERE unit = {unit}"))?;
         unclean += usize::from(!stop(stage, &ledger, &mut instances[n], end).await?);
+        left += ledger.number(&format!("SELECT count(*) FROM lease WHERE holder = '{holder}'"))?;
         during += usize::from(ledger.settled()? < u64::from(BATCHES));
         instances[n] = start(n)?;
         instances[n].wait_for("serving").await?;
@@ -93,12 +101,14 @@ async fn arm(stage: &Stage, name: &str, (end, restarts): (End, usize), table: &m
     ledger.more_settled(u64::from(BATCHES) - 1).await?;
     let charged = ledger.number("SELECT count(*) FROM settlement_batch WHERE attempts > 1")?;
     let wait_ms = ledger.number(LONGEST_WAIT)?;
-    table.row([name, &restarts.to_string(), &during.to_string(), &charged.to_string(), &wait_ms.to_string()].map(str::to_owned));
+    let cells = [restarts as u64, during as u64, charged, left, wait_ms].map(|figure| figure.to_string());
+    let [restarts, within, twice, behind, longest] = cells;
+    table.row([name.to_owned(), restarts, within, twice, behind, longest]);
     for mut instance in instances {
         stop(stage, &ledger, &mut instance, End::Asked).await?;
     }
     ledger.must_be_settled(stage, name, BATCHES).await?;
-    Ok(Came { wait_ms, charged, during, unclean })
+    Ok(Came { wait_ms, charged, during, unclean, left })
 }
 
 /// Served as scheduled: often, so that the run begins soon.
@@ -112,6 +122,12 @@ async fn at_work(instances: &[Instance], restart: usize) -> Result<usize, DrillE
     let has_a_unit = |n: &usize| instances[*n].events().iter().any(|event| message(event).starts_with("registered"));
     let in_turn = || (0..NAMES.len()).map(|n| (n + restart) % NAMES.len());
     until("one of the instances has a unit", PATIENCE, async || Ok(in_turn().find(has_a_unit))).await
+}
+
+/// The unit that it has had last.
+fn unit_of(instance: &Instance) -> i64 {
+    let registered = instance.events().into_iter().rev().find(|event| message(event).starts_with("registered"));
+    registered.and_then(|event| event["unit"].as_i64()).unwrap_or_default()
 }
 
 fn message(event: &Value) -> &str {
@@ -131,16 +147,10 @@ async fn stop(stage: &Stage, ledger: &Far<'_>, instance: &mut Instance, end: End
 
 /// Killed at random, it has a batch in hand every other time; this looks before it kills.
 async fn kill_with_a_batch(ledger: &Far<'_>, instance: &mut Instance) -> Result<(), DrillError> {
-    let unit = instance
-        .events()
-        .iter()
-        .rev()
-        .find(|event| message(event).starts_with("registered"))
-        .and_then(|event| event["unit"].as_i64());
     let in_hand = format!(
         "SELECT count(*) FROM settlement_batch b JOIN unit_fence f ON f.unit = b.unit AND f.holder = b.holder
         WHERE b.state = 'settling' AND b.unit = {}",
-        unit.unwrap_or_default()
+        unit_of(instance)
     );
     until("it has a batch in hand", PATIENCE, async || {
         instance.process.freeze()?;

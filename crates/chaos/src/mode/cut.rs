@@ -205,3 +205,50 @@ impl Backend for CutBackend {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ids::{HolderId, LedgerId};
+    use lease::{LeaseName, Nonce, SqliteConnector};
+    use uuid::Uuid;
+
+    const TTL: Duration = Duration::from_secs(60);
+
+    fn ask() -> Ask {
+        let name = LeaseName::unit(LedgerId(Uuid::new_v4()), 0);
+        Ask { name, holder: HolderId(Uuid::new_v4()), nonce: Nonce::fresh(), ttl: TTL }
+    }
+
+    fn is_told<T>(answer: Result<T, LeaseError>) -> bool {
+        answer.err().is_some_and(|error| error.to_string().contains("chaos mode has cut the way to it"))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_reached_until_it_is_whole_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let way = Way::whole();
+        let mut connector = way.to(Box::new(SqliteConnector::new(&folder.path().join("ledger.db"))));
+        let (mut old, ask) = (connector.connect().await.expect("a connection"), ask());
+        assert_eq!(old.try_acquire(&ask).await.expect("an answer"), Acquire::Granted { token: None });
+        let place = way.0.open.lock().expect("nobody panics")[0].upgrade().expect("it is open");
+        assert!(place.lock().expect("nobody panics").is_some(), "the connection waits in its place");
+        way.cut(TTL);
+        assert!(place.lock().expect("nobody panics").is_none(), "dropped at once, not at the next request");
+        assert!(is_told(old.renew(&ask).await) && is_told(connector.connect().await));
+        // whole again: the old connection is gone for good, a new one finds what was there
+        way.cut(Duration::ZERO);
+        assert!(is_told(old.renew(&ask).await));
+        let mut new = connector.connect().await.expect("a connection");
+        assert_eq!(new.renew(&ask).await.expect("an answer"), Renew::Renewed);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_under_way_gets_no_answer() {
+        let way = Way::whole();
+        let (place, source) = (Arc::default(), TokenSource::LedgerMinted);
+        let backend = CutBackend { way: way.clone(), cuts: 0, place, kind: "etcd", source };
+        let (answer, ()) = tokio::join!(backend.answer("renew", std::future::pending::<Result<(), _>>()), async { way.cut(TTL) });
+        assert!(is_told(answer));
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! What waits for a takeover does so by what the other instance says, never by time: see `world.rs`.
 
+use crate::locks::{Lock, on_every_lock};
 use crate::world::{Instance, TTL_MS, World, number, on_both, wait_until};
 use lab::Error;
 use lab::postgres::PostgresUrl;
@@ -14,11 +15,12 @@ use std::process::Command;
 const BATCHES: u32 = 12;
 
 pub(crate) fn add(suite: Suite) -> Suite {
+    let cut = "chaos: cut off from its lock service, a holder stops by its own deadline and goes on by itself";
+    let suite = on_every_lock(suite, cut, Lock::has_leases, |world, _, _| cut_off(world));
     on_both(suite, "chaos: frozen past its lease, taken over from, woken: the late write is refused", |world, _| frozen(world))
         .with_postgres("chaos: a frozen instance that is killed leaves no helper behind", killed_while_frozen)
         .plain("chaos: killed at the n-th time, and only then", killed)
         .plain("chaos: a delay holds the worker up, and not its renewals", delayed)
-        .with_postgres("chaos: cut off from its lock service, a holder stops by its own deadline and goes on by itself", cut_off)
         .plain("chaos: the same seed does the same twice", seeded)
         .plain("chaos: production refuses it, and takes it when told so in words", in_production)
         .plain("chaos: an init process refuses what the kernel would not do", as_first_process)
@@ -131,17 +133,18 @@ fn delayed() {
     world.assert_all_settled(BATCHES.into());
 }
 
-/// The delay is longer than the lease: without the cut the holder would come through it, as in [`delayed`].
-fn cut_off(url: &PostgresUrl) {
-    let world = World::postgres(url);
-    let span = format!("for_ms = {}\nnth = 1", TTL_MS * 2);
-    let both = fault("BatchesClaimed", "cut", &span) + &fault("BatchesClaimed", "delay", &span);
-    let (world, file) = with_chaos(&world, &both);
+/// The delay is longer than the lease: without the cut the holder would come through it, as in [`delayed`]. The cut is longer than the
+/// delay: at first the unit cannot be acquired anew.
+fn cut_off(world: &World) {
+    let span = |ttls| format!("for_ms = {}\nnth = 1", TTL_MS * ttls);
+    let both = fault("BatchesClaimed", "cut", &span(3)) + &fault("BatchesClaimed", "delay", &span(2));
+    let (world, file) = with_chaos(world, &both);
     world.import_sample(BATCHES, 3);
     let mut a = start(&world, "a", &file);
     let did = a.end_well();
     assert_eq!(faults_of(&a).len(), 2, "{}", a.log());
     assert!(says(&a, "lost: stopped by its own deadline"), "{}", a.log());
+    assert!(a.log().contains("chaos mode has cut the way to it"), "it says why nothing goes on: {}", a.log());
     assert_eq!((number(&did, "batches_settled"), number(&did, "fenced")), (BATCHES.into(), 0), "{did}");
     world.assert_all_settled(BATCHES.into());
 }

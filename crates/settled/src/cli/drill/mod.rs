@@ -1,6 +1,7 @@
 //! `settled drill`: experiments with real processes and servers, each with an arm that must go wrong.
 
 mod act_run;
+mod model;
 mod show;
 
 use crate::config::ConfigError;
@@ -26,6 +27,8 @@ pub(super) enum DrillCommand {
     Run(Run),
     /// Run all
     All(All),
+    /// Every order of events of the protocol, and what breaks without each protection
+    Model(model::Model),
     /// Play a part in a drill
     #[command(hide = true)]
     Act(Act),
@@ -97,6 +100,7 @@ impl DrillCommand {
             DrillCommand::All(all) => {
                 all.how.run(&ALL.iter().filter(|drill| drill.quick || !all.quick).collect::<Vec<_>>()).await
             }
+            DrillCommand::Model(model) => model.run(),
             DrillCommand::Act(act) => {
                 let part = serde_json::from_str(&act.part).context("a part in a drill")?;
                 chaos::actors::play(part).await?;
