@@ -22,7 +22,7 @@ const LEASE_ROWS: usize = 4;
 
 /// The whole drawing. `about` is its text alternative.
 pub(super) fn timeline(lanes: &Lanes, about: &str) -> Markup {
-    let axis = Axis { end_us: lanes.end_us };
+    let axis = Axis { from_us: lanes.from_us, end_us: lanes.end_us };
     let mut y = AXIS;
     let mut drawn = Vec::new();
     for lane in &lanes.lanes {

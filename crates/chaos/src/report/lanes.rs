@@ -5,10 +5,13 @@ use crate::event::{Event, Mark};
 use crate::history::Line;
 use crate::record::Record;
 
-/// All lanes of a drill, on one axis that begins at 0.
+/// All lanes of a drill, on one axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lanes {
-    /// Where the axis ends, in microseconds; never 0.
+    /// Where the axis begins, in microseconds since the drill began: at the first event that
+    /// is no note.
+    pub from_us: u64,
+    /// Where it ends; later.
     pub end_us: u64,
     /// In order of first appearance, the director last.
     pub lanes: Vec<Lane>,
@@ -75,9 +78,9 @@ impl Lanes {
     /// Those of a drill.
     #[must_use]
     pub fn of(record: &Record) -> Lanes {
-        let end_us = end(record);
+        let (from_us, end_us) = ends(record);
         let lanes = names(record).into_iter().map(|who| lane(record, who, end_us)).collect();
-        Lanes { end_us, lanes }
+        Lanes { from_us, end_us, lanes }
     }
 
     /// Whether something of this kind is in one of them.
@@ -93,10 +96,13 @@ impl Lanes {
     }
 }
 
-fn end(record: &Record) -> u64 {
+fn ends(record: &Record) -> (u64, u64) {
     let told = record.timeline.iter().map(|event| event.at_us);
     let written = record.histories.iter().flat_map(|(_, lines)| lines).map(|line| line.at_us);
-    told.chain(written).max().unwrap_or(0).max(1)
+    // notes on what is being set up are at the edge, or a slow server would take all the room
+    let acts = record.timeline.iter().find(|event| event.mark != Mark::Note).map(|event| event.at_us);
+    let from_us = acts.or(told.clone().min()).unwrap_or(0);
+    (from_us, told.chain(written).max().unwrap_or(0).max(from_us + 1))
 }
 
 fn names(record: &Record) -> Vec<&str> {

@@ -3,6 +3,7 @@
 use super::lanes::{Point, Span, State};
 use crate::event::{Event, Mark};
 use crate::history::{Line, Of, Op, Phase};
+use crate::recorded::FENCED;
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -116,8 +117,9 @@ pub(super) fn writes<'a>(lines: &'a [&Line]) -> impl Iterator<Item = Point> + 'a
     lines.iter().filter(|line| line.op == Op::Settle).filter_map(|line| {
         let (mark, what) = match line.phase {
             Phase::Ok if !line.of.batches.is_empty() => (Mark::Write, "settled"),
-            Phase::Fail => (Mark::Refused, "refused"),
-            Phase::Ok | Phase::Invoke | Phase::Unknown => return None,
+            // other failures are outcomes too, and no refusals
+            Phase::Fail if line.of.word == FENCED => (Mark::Refused, "refused"),
+            Phase::Ok | Phase::Fail | Phase::Invoke | Phase::Unknown => return None,
         };
         let batches: String = line.of.batches.iter().map(|batch| format!(", batch {batch}")).collect();
         let text = format!("{what}{batches}{}", words(line, None));

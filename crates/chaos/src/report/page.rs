@@ -116,12 +116,13 @@ fn drill(at: usize, record: &Record) -> Markup {
 
 /// The control arm beside the protected one.
 fn checks(checks: &[Check]) -> Markup {
-    let (without, with): (Vec<&Check>, Vec<&Check>) = checks.iter().partition(|check| check.kind == Kind::Control);
+    let is_control = |arm: &str| checks.iter().any(|check| check.arm == arm && check.kind == Kind::Control);
+    let (without, with): (Vec<&Check>, Vec<&Check>) = checks.iter().partition(|check| is_control(&check.arm));
     html! {
         @if !checks.is_empty() {
             div.arms {
-                (arm("Without the protection: damage must appear", &without))
-                (arm("With it", &with))
+                (arm("Without the protection", &without))
+                (arm("With the protection", &with))
             }
         }
     }

@@ -64,9 +64,14 @@ pub(super) fn place(mut signs: Vec<Point>, axis: Axis) -> Vec<Placed> {
         placed.push(Placed { point, row, label: Label::None });
     }
     for at in 0..placed.len() {
-        let Some(row) = placed[at].row else { continue };
-        let fits = |side: &Label| free(&placed, at, row, extent(&placed[at].point, *side, axis), axis);
-        placed[at].label = [Label::Right, Label::Left].into_iter().find(fits).unwrap_or(Label::None);
+        let Some(own) = placed[at].row else { continue };
+        let fits = |(row, side): &(usize, Label)| free(&placed, at, *row, extent(&placed[at].point, *side, axis), axis);
+        // another row is better than no word
+        let rows = std::iter::once(own).chain(0..ROWS);
+        let mut places = rows.flat_map(|row| [(row, Label::Right), (row, Label::Left)]);
+        if let Some((row, side)) = places.find(fits) {
+            (placed[at].row, placed[at].label) = (Some(row), side);
+        }
     }
     placed
 }
@@ -93,7 +98,7 @@ fn extent(point: &Point, side: Label, axis: Axis) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    const AXIS: Axis = Axis { end_us: 60_000_000 };
+    const AXIS: Axis = Axis { from_us: 0, end_us: 60_000_000 };
 
     fn sign(mark: Mark, at_us: u64) -> Point {
         Point { mark, at_us, until_us: at_us, count: 1, text: String::new() }
@@ -115,6 +120,13 @@ mod tests {
         assert!(boxes.len() > 30, "few enough to read, and not none: {}", boxes.len());
         let damage = |one: &&Placed| one.point.mark == Mark::Damage && one.row.is_some();
         assert!(placed.iter().filter(damage).count() > 10, "the weightiest have their places first");
+    }
+
+    #[test]
+    fn a_word_goes_to_another_row_rather_than_nowhere() {
+        let signs = vec![sign(Mark::Damage, 42_000_000), sign(Mark::Refused, 58_500_000), sign(Mark::Lost, 58_500_000)];
+        let placed = place(signs, AXIS);
+        assert!(placed.iter().all(|one| one.label != Label::None), "{placed:?}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn spans(lane: &Lane, state: State) -> Vec<(u64, u64)> {
 #[test]
 fn spans_are_from_the_mark_that_begins_them_to_the_one_that_ends_them() {
     let lanes = Lanes::of(&record(frozen_holder()));
-    assert_eq!(lanes.end_us, 5_000_000);
+    assert_eq!((lanes.from_us, lanes.end_us), (100_000, 5_000_000), "notes do not count");
     assert_eq!(lanes.lanes.iter().map(|lane| lane.who.as_str()).collect::<Vec<_>>(), ["A", "B", "director"]);
     let (a, b) = (lane(&lanes, "A"), lane(&lanes, "B"));
     assert_eq!(spans(a, State::Held), [(300, 4_020)], "held until its holder knew that it was lost, frozen or not");
@@ -121,6 +121,18 @@ fn a_history_knows_each_grant() {
     let writes: Vec<&Point> = a.points.iter().filter(|point| point.mark == Mark::Write).collect();
     assert_eq!((writes.len(), writes[0].text.as_str()), (1, "settled, batch 5, unit 3, fence 0.17"));
     assert_eq!(spans(lane(&lanes, "B"), State::Held), [(3_000, 5_000)], "who wrote nothing down has its marks");
+}
+
+#[test]
+fn a_refusal_that_only_a_history_knows_is_drawn() {
+    let told = vec![event(0, "A", Mark::Start, "starts"), event(900, "A", Mark::End, "ended")];
+    let failed =
+        |at, word: &str| line(at, at, Op::Settle, Phase::Fail, Of { batches: vec![5], word: word.to_owned(), ..Of::default() });
+    let lines = vec![failed(300, "deadlock detected"), failed(400, "fenced")];
+    let lanes = Lanes::of(&Record { histories: vec![("A".to_owned(), lines)], ..record(told) });
+    let refused: Vec<u64> =
+        lanes.lanes[0].points.iter().filter(|point| point.mark == Mark::Refused).map(|point| point.at_us).collect();
+    assert_eq!(refused, [400_000], "a deadlock is no refusal");
 }
 
 #[test]
