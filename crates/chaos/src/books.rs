@@ -108,8 +108,15 @@ impl<'a> Books<'a> {
     /// # Errors
     /// The program's.
     pub fn take_in(&self, batches: u32, items: u32) -> Result<(), DrillError> {
-        let day = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
-        let file = self.stage.path("settlement.csv");
+        self.take_in_of(NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default(), batches, items)
+    }
+
+    /// The same, of this business date: each has batches of its own.
+    ///
+    /// # Errors
+    /// The program's.
+    pub fn take_in_of(&self, day: NaiveDate, batches: u32, items: u32) -> Result<(), DrillError> {
+        let file = self.stage.path(&format!("settlement-{day}.csv"));
         std::fs::write(&file, intake::sample::canonical(batches, items, day, 11)).map_err(DrillError::io("writing a sample"))?;
         self.settled(&["import", &file.to_string_lossy(), "--profile", "canonical-csv"]).map(drop)
     }
