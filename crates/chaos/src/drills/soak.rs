@@ -63,6 +63,8 @@ async fn soak(stage: &Stage) -> Result<(), DrillError> {
     director.end().await?;
     let judgement = stage.judgement(&director.books, Some(healed)).await?;
     stage.must_hold_all(arm, &judgement);
-    stage.must_bite(arm, "faults", format!("{}, {} writes refused", director.faults, judgement.refused), director.faults > 0);
+    let seen = format!("{}, and {} writes were refused", director.faults, judgement.refused);
+    // a hundred in five minutes
+    stage.must_bite(arm, "a fault every three seconds", seen, director.faults >= options.soak.as_secs() / 3);
     Ok(())
 }

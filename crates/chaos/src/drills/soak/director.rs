@@ -11,8 +11,8 @@ use lab::proxy::{Proxy, Way};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Batches of one file.
-const BATCHES: u32 = 4;
+/// Batches of one file: some seconds of work, so that faults meet it.
+const BATCHES: u32 = 40;
 /// Small against the TTL, large against a request.
 const SLOW: Duration = Duration::from_millis(40);
 
