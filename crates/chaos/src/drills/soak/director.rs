@@ -83,13 +83,18 @@ impl<'a> Director<'a> {
         self.stage.tell("director", Mark::Heal, "everything is healed");
         self.lock_service.heal();
         self.database.heal();
+        for who in 0..self.instances.len() {
+            self.instance(who)?;
+        }
         self.take_in()
     }
 
     /// Everybody stops, so that the histories are whole.
     pub(super) async fn end(&mut self) -> Result<(), DrillError> {
         for instance in self.instances.iter_mut().flatten() {
-            instance.process.terminate()?;
+            if instance.process.ended()?.is_none() {
+                instance.process.terminate()?;
+            }
         }
         for instance in self.instances.iter_mut().flatten() {
             instance.end().await?;
@@ -97,7 +102,13 @@ impl<'a> Director<'a> {
         Ok(())
     }
 
+    /// One that ended because a service was away at its start is started again, as a service manager would.
     fn instance(&mut self, who: usize) -> Result<&mut Instance, DrillError> {
+        let ended = self.instances[who].as_mut().map(|instance| instance.process.ended()).transpose()?.flatten();
+        if let Some(status) = ended {
+            self.stage.tell(&name(who), Mark::End, format!("had ended by itself: {status}"));
+            self.start(who)?;
+        }
         self.instances[who].as_mut().ok_or_else(|| DrillError::Story(format!("{} was never started", name(who))))
     }
 
