@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Batches of one file: some seconds of work, so that faults meet it.
 const BATCHES: u32 = 40;
+/// Every request to the servers takes so long each way at its best, so that faults meet requests under way.
+const FAR: Duration = Duration::from_millis(4);
 /// Small against the TTL, large against a request.
 const SLOW: Duration = Duration::from_millis(40);
 
@@ -45,6 +47,8 @@ impl<'a> Director<'a> {
         let instances = (0..stage.options().instances).map(|_| None).collect();
         let mut director =
             Director { stage, postgres, lock_service, database, books, instances, files: 0, faults: 0, _etcd: etcd };
+        director.well(Line::LockService);
+        director.well(Line::Database);
         director.take_in()?;
         // opens the run that makes due what is taken in later
         director.books.start("first", &["run", "--json"])?.process.wait(crate::instance::PATIENCE)?;
@@ -66,7 +70,7 @@ impl<'a> Director<'a> {
             Turn::Hurt(line, harm) => self.hurt(line, harm),
             Turn::Heal(line) => {
                 self.stage.tell(line.name(), Mark::Heal, "passes everything again");
-                self.proxy(line).heal();
+                self.well(line);
                 Ok(())
             }
             Turn::RestartDatabase => {
@@ -81,8 +85,8 @@ impl<'a> Director<'a> {
     /// Everybody is well, and there is work.
     pub(super) fn heal(&mut self) -> Result<(), DrillError> {
         self.stage.tell("director", Mark::Heal, "everything is healed");
-        self.lock_service.heal();
-        self.database.heal();
+        self.well(Line::LockService);
+        self.well(Line::Database);
         for who in 0..self.instances.len() {
             self.instance(who)?;
         }
@@ -134,6 +138,11 @@ impl<'a> Director<'a> {
             Harm::Slow => proxy.delay(SLOW),
         }
         Ok(())
+    }
+
+    fn well(&self, line: Line) {
+        self.proxy(line).heal();
+        self.proxy(line).delay(FAR);
     }
 
     fn proxy(&self, line: Line) -> &Proxy {
