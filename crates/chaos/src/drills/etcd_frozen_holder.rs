@@ -36,7 +36,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
 }
 
 /// A is frozen before its write, B takes unit and batch over and is held up before its own, so that A finds the batch still open.
-async fn freeze_past_the_ttl(stage: &Stage, books: &Books<'_>, arm: &str, fenced: bool) -> Result<(), DrillError> {
+pub(super) async fn freeze_past_the_ttl(stage: &Stage, books: &Books<'_>, arm: &str, fenced: bool) -> Result<(), DrillError> {
     let mut a = match fenced {
         true => books.start("A", &[&["run", "--json"], &STOPS_BEFORE_ITS_WRITE[..]].concat())?,
         false => books.start_without(Without::Fence, "A", &STOPS_BEFORE_ITS_WRITE)?,

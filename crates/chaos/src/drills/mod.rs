@@ -22,6 +22,7 @@ mod redlock_clock_jump;
 mod redlock_node_restart;
 mod redlock_nodes;
 mod redlock_pause;
+mod soak;
 mod superseded;
 mod throughput;
 mod thundering_herd;
@@ -52,4 +53,5 @@ pub const ALL: &[Drill] = &[
     duplicate_tick::DRILL,
     thundering_herd::DRILL,
     lock_scope::DRILL,
+    soak::DRILL,
 ];
