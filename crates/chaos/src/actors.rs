@@ -6,6 +6,7 @@
 
 pub mod holder;
 pub mod naive;
+pub mod ticker;
 pub mod transfer;
 
 use crate::{DrillError, Mark};
@@ -22,6 +23,8 @@ pub enum Part {
     Holder(holder::Holder),
     /// Settles a batch as an article's job does.
     Naive(naive::Naive),
+    /// Notices its own pauses.
+    Ticker(ticker::Ticker),
     /// Moves money from one account to another.
     Transfer(transfer::Transfer),
 }
@@ -35,6 +38,7 @@ pub async fn play(part: Part) -> Result<(), DrillError> {
         Part::Present => tell(Mark::Note, "present"),
         Part::Holder(holder) => print(&holder.play().await?)?,
         Part::Naive(naive) => print(&naive.play().await?)?,
+        Part::Ticker(ticker) => print(&ticker.play().await?)?,
         Part::Transfer(transfer) => transfer.play().await?,
     }
     Ok(())

@@ -5,6 +5,8 @@ mod etcd_frozen_holder;
 mod frozen_holder;
 mod lock_scope;
 mod lost_update;
+mod network_delay;
+mod pause_lengths;
 mod throughput;
 mod thundering_herd;
 
@@ -16,6 +18,8 @@ pub const ALL: &[Drill] = &[
     frozen_holder::DRILL,
     crash_mid_transfer::DRILL,
     throughput::DRILL,
+    network_delay::DRILL,
+    pause_lengths::DRILL,
     thundering_herd::DRILL,
     lock_scope::DRILL,
     etcd_frozen_holder::DRILL,

@@ -27,7 +27,10 @@ fn tell(stage: &Stage) -> Telling<'_> {
         let url = format!("redis://{}", redis.address());
         stage.books(&database).settled(&["migrate"])?;
         let columns = ["arm", "waiters", "requests/release", "requests/s while held", "releases", "seconds"];
-        let title = format!("One lease, each holder keeps it for {} ms; counted by the servers, Redis counts commands inside scripts too", herd::HELD_MS);
+        let title = format!(
+            "One lease, each holder keeps it for {} ms; counted by the servers, Redis counts commands inside scripts too",
+            herd::HELD_MS
+        );
         herd::more_files()?;
         let mut shown = Shown { table: Table::new(&title, columns), plot: Vec::new() };
 
