@@ -4,7 +4,7 @@ mod guards;
 
 use crate::articles::{Clients, Counter, Way};
 use crate::drill::{Drill, Telling};
-use crate::measure::{as_ms, series, times};
+use crate::measure::{as_ms, per_second, series, times};
 use crate::record::{Plot, Shape, Table};
 use crate::{DrillError, Mark, Stage};
 use guards::{Far, GUARDS};
@@ -25,7 +25,8 @@ const AWAY_MS: [u64; 3] = [1, 10, 50];
 
 /// What one way of working did at one distance.
 struct Point {
-    rate: u64,
+    /// A tenth of one, so many a second.
+    tenths: u64,
     /// Milliseconds each, as text: a mean, or p50 / p99.
     each: String,
 }
@@ -66,29 +67,30 @@ fn tell(stage: &Stage) -> Telling<'_> {
         stage.must_break("a lock per operation", "it pays the distance with every operation", seen.clone(), lock > 30);
         stage.must_hold("lease", "it pays the distance once a unit: it falls at most half as much", seen, leases * 2 <= lock);
         stage.table(table);
-        let (title, x, y) = ("Rate by distance".to_owned(), "ms there and back".to_owned(), "batches or operations/s".to_owned());
+        let (title, x, y) =
+            ("Rate by distance".to_owned(), "ms there and back".to_owned(), "batches or operations in 10 s".to_owned());
         stage.plot(Plot { title, x, y, shape: Shape::LogLines, series: lines });
         Ok::<(), DrillError>(())
     })
 }
 
 fn show(stage: &Stage, table: &mut Table, lines: &mut Vec<crate::record::Series>, (arm, far): (&str, &str), points: &[Point; 3]) {
-    let rates = points.each_ref().map(|point| point.rate.to_string());
+    let rates = points.each_ref().map(|point| tenths(point.tenths));
     stage.tell("director", Mark::Note, format!("{arm}, {far} away 1 / 10 / 50 ms: {}/s", rates.join(" / ")));
     let [near, mid, far_off] = rates;
     let [near_ms, mid_ms, far_ms] = points.each_ref().map(|point| point.each.clone());
     let falls = tenths(factor(points));
     table.row([arm.to_owned(), far.to_owned(), near, mid, far_off, near_ms, mid_ms, far_ms, falls]);
-    lines.push(series(arm, AWAY_MS.into_iter().zip(points).map(|(ms, point)| (ms, point.rate.max(1)))));
+    lines.push(series(arm, AWAY_MS.into_iter().zip(points).map(|(ms, point)| (ms, point.tenths.max(1)))));
 }
 
 /// How many times faster at 1 ms than at 50 ms, in tenths.
 fn factor([near, _, far]: &[Point; 3]) -> u64 {
-    near.rate * 10 / far.rate.max(1)
+    near.tenths * 10 / far.tenths.max(1)
 }
 
-fn tenths(factor: u64) -> String {
-    times(factor, 10)
+fn tenths(of: u64) -> String {
+    times(of, 10)
 }
 
 /// A server is so far away, there and back.
@@ -105,7 +107,7 @@ async fn per_operation(stage: &Stage) -> Result<[Point; 3], DrillError> {
     let mut points = Vec::new();
     for ms in AWAY_MS {
         away(&proxy, ms);
-        let client = Clients { database: database.clone(), redis: redis.clone(), clients: 1, each: 20 };
+        let client = Clients { database: database.clone(), redis: redis.clone(), clients: 1, each: 15 };
         let ran = client.run(Way::RedisLock).await?;
         stage.must_hold(
             "a lock per operation",
@@ -114,7 +116,7 @@ async fn per_operation(stage: &Stage) -> Result<[Point; 3], DrillError> {
             ran.lost() == 0,
         );
         points.push(Point {
-            rate: ran.rate(),
+            tenths: per_second(ran.expected.unsigned_abs() * 10, ran.took),
             each: format!("p50 {}, p99 {}", as_ms(ran.latencies.at(500)), as_ms(ran.latencies.at(990))),
         });
     }
