@@ -3,6 +3,7 @@
 use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
+use crate::without::Without;
 use chrono::{Days, NaiveDate};
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
@@ -16,13 +17,15 @@ pub const TTL: Duration = Duration::from_millis(2_000);
 #[derive(Clone)]
 pub struct Books<'a> {
     stage: &'a Stage,
+    /// Which of the drill's ledgers it is, whatever way leads to it.
+    ledger: usize,
     url: String,
     settings: Vec<(String, String)>,
 }
 
 impl<'a> Books<'a> {
-    pub(crate) fn new(stage: &'a Stage, url: &str) -> Books<'a> {
-        let books = Books { stage, url: url.to_owned(), settings: Vec::new() };
+    pub(crate) fn new(stage: &'a Stage, ledger: usize, url: &str) -> Books<'a> {
+        let books = Books { stage, ledger, url: url.to_owned(), settings: Vec::new() };
         // one batch a transaction and few units: whoever is hit has more to do
         books
             .with("lease.ttl_ms", TTL.as_millis())
@@ -44,6 +47,10 @@ impl<'a> Books<'a> {
     #[must_use]
     pub fn by_way_of(&self, url: &str) -> Books<'a> {
         Books { url: url.to_owned(), ..self.clone() }
+    }
+
+    pub(crate) fn ledger(&self) -> usize {
+        self.ledger
     }
 
     /// Where the ledger is.
@@ -68,9 +75,25 @@ impl<'a> Books<'a> {
     /// # Errors
     /// It does not start.
     pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
-        let mut command = self.command(arguments);
-        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name));
-        self.stage.start(name, &mut command)
+        self.start_command(name, &mut self.command(arguments))
+    }
+
+    /// Starts an instance that lacks a protection, and is a `run --json` in all else. Arguments are those of `run`: `["--signal-at", …]`.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_without(&self, what: Without, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
+        let act = ["drill", "act-run", "--without", what.as_str(), "--json"];
+        self.start(name, &[&act, arguments].concat())
+    }
+
+    /// The same with a command that was changed.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_command(&self, name: &str, command: &mut Command) -> Result<Instance, DrillError> {
+        command.env("SETTLED__CHAOS__HISTORY", self.stage.history_of(name, self.ledger));
+        self.stage.start(name, command)
     }
 
     /// Runs the program to its end: what it printed. Blocks.

@@ -182,11 +182,14 @@ fn telling(event: &Value) -> Option<(Mark, String)> {
         return Some((mark, message.to_owned()));
     }
     let marks = [
-        ("registered", Mark::Holds),
+        // before the other, which it says of somebody else: "a newer holder has registered"
         ("fenced: a newer holder", Mark::Refused),
+        ("registered", Mark::Holds),
         ("lost: stopped by its own deadline", Mark::Lost),
         ("not held any more", Mark::Lost),
         ("signalling this process", Mark::Note),
+        ("hurting this process", Mark::Fault),
+        ("a service is out", Mark::Note),
     ];
     let (_, mark) = marks.into_iter().find(|(words, _)| message.contains(words))?;
     let unit = event["unit"].as_i64().map(|unit| format!(", unit {unit}")).unwrap_or_default();

@@ -11,6 +11,7 @@
 //! A story is told with [`stage::Stage`]; how to write one is in the README of this crate.
 
 pub mod actors;
+pub mod around;
 pub mod articles;
 pub mod books;
 pub mod drill;
@@ -20,11 +21,18 @@ pub mod event;
 pub mod history;
 pub mod instance;
 pub mod measure;
+pub mod mode;
+pub mod model;
 pub mod record;
+pub mod recorded;
+pub mod report;
 pub mod stage;
+pub mod verdict;
+pub mod without;
 
 pub use drill::Drill;
 pub use error::DrillError;
 pub use event::{Event, Mark, Timeline};
 pub use record::{Record, Verdict};
 pub use stage::Stage;
+pub use without::Without;

@@ -5,6 +5,7 @@ use crate::event::{Event, Mark, Timeline};
 use crate::history::{self, Line};
 use crate::instance::Instance;
 use crate::record::{Check, Kind, Plot, Record, Table};
+use crate::verdict::{self, Healed, Judgement};
 use crate::{DrillError, books::Books};
 use lab::postgres::{Durability, Postgres, PostgresUrl};
 use rand::SeedableRng;
@@ -58,8 +59,16 @@ struct Kept {
     checks: Vec<Check>,
     tables: Vec<Table>,
     plots: Vec<Plot>,
-    /// Of every instance that was started: its name and its file.
-    histories: Vec<(String, PathBuf)>,
+    /// Of every instance that was started.
+    histories: Vec<Written>,
+    ledgers: usize,
+}
+
+/// Where an instance writes its history.
+struct Written {
+    name: String,
+    ledger: usize,
+    file: PathBuf,
 }
 
 impl Stage {
@@ -78,7 +87,7 @@ impl Stage {
         };
         // one that was killed before it wrote anything has none
         let lines = |file: &Path| history::read(file).unwrap_or_default().into_iter().map(on_axis).collect();
-        let histories = kept.histories.iter().map(|(name, file)| (name.clone(), lines(file))).collect();
+        let histories = kept.histories.iter().map(|written| (written.name.clone(), lines(&written.file))).collect();
         Record { checks: kept.checks, tables: kept.tables, plots: kept.plots, histories, ..Record::default() }
     }
 
@@ -151,7 +160,9 @@ impl Stage {
     /// A ledger that instances are to settle, empty.
     #[must_use]
     pub fn books(&self, database_url: &str) -> Books<'_> {
-        Books::new(self, database_url)
+        let mut kept = self.kept();
+        kept.ledgers += 1;
+        Books::new(self, kept.ledgers, database_url)
     }
 
     /// This program.
@@ -178,26 +189,61 @@ impl Stage {
     }
 
     /// Where the instance of that name is to write its history; read at the end of the drill.
-    pub(crate) fn history_of(&self, name: &str) -> PathBuf {
+    pub(crate) fn history_of(&self, name: &str, ledger: usize) -> PathBuf {
         let mut kept = self.kept();
         let file = self.path(&format!("{name}-{}.history", kept.histories.len()));
-        kept.histories.push((name.to_owned(), file.clone()));
+        kept.histories.push(Written { name: name.to_owned(), ledger, file: file.clone() });
         file
     }
 
-    /// What the instances have written down so far, in order of time.
+    /// What the instances of these books have written down so far, in order of time.
     ///
     /// # Errors
     /// A history that cannot be read.
-    pub fn history(&self) -> Result<Vec<Line>, DrillError> {
-        let files: Vec<PathBuf> =
-            self.kept().histories.iter().map(|(_, file)| file.clone()).filter(|file| file.exists()).collect();
+    pub fn history(&self, books: &Books<'_>) -> Result<Vec<Line>, DrillError> {
+        let mine = |written: &&Written| written.ledger == books.ledger() && written.file.exists();
+        let files: Vec<PathBuf> = self.kept().histories.iter().filter(mine).map(|written| written.file.clone()).collect();
         let mut all = Vec::new();
         for file in files {
             all.extend(history::read(&file)?);
         }
         all.sort_by_key(|line| line.at_us);
         Ok(all)
+    }
+
+    /// Judges what the instances of these books wrote down, by the books: what is called for at the end of an arm, once all of them
+    /// have ended. Each rule of [`crate::verdict`] becomes a [`Stage::must_hold`]; the number of refused writes is returned, for a
+    /// [`Stage::must_bite`] where there had to be some:
+    ///
+    /// ```text
+    /// let refused = stage.judge("fence", &books).await?;
+    /// stage.must_bite("fence", "late writes are refused", refused.to_string(), refused > 0);
+    /// ```
+    ///
+    /// Of books that several arms share the instances are judged together; so every arm has its own: see [`Stage::books`].
+    ///
+    /// # Errors
+    /// The books or a history cannot be read.
+    pub async fn judge(&self, arm: &str, books: &Books<'_>) -> Result<u64, DrillError> {
+        let judgement = self.judgement(books, None).await?;
+        self.must_hold_all(arm, &judgement);
+        Ok(judgement.refused)
+    }
+
+    /// The same without a check, for a control arm, which wants a rule broken: `judgement.breaks(verdict::fences::SUPERSEDED)`; and for
+    /// an arm that was healed at some time.
+    ///
+    /// # Errors
+    /// As [`Stage::judge`].
+    pub async fn judgement(&self, books: &Books<'_>, healed: Option<Healed>) -> Result<Judgement, DrillError> {
+        verdict::judge(&self.history(books)?, books.open().await?.as_ref(), healed).await
+    }
+
+    /// A check of every rule.
+    pub fn must_hold_all(&self, arm: &str, judgement: &Judgement) {
+        for finding in &judgement.findings {
+            self.must_hold(arm, finding.rule, finding.seen.clone(), finding.ok);
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

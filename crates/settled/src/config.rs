@@ -3,6 +3,7 @@
 //! A file (TOML), then `SETTLED__SECTION__KEY`, then the command line. `config/settled.toml` shows every key; a test holds it
 //! to the defaults here.
 
+mod chaos;
 mod check;
 mod locks;
 mod remarks;
@@ -18,14 +19,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) use self::chaos::Chaos;
 pub(crate) use check::ConfigError;
 pub(crate) use locks::{Backend, Lease, Tls};
 pub(crate) use url::SecretUrl;
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
+    /// Which one this is: in production, chaos must be asked for in words.
+    pub(crate) environment: String,
     pub(crate) database: Database,
     pub(crate) lease: Lease,
     pub(crate) worker: Worker,
@@ -107,21 +111,30 @@ pub(crate) struct Log {
     pub(crate) level: String,
 }
 
-/// Chaos, for staging and drills.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Chaos {
-    /// Where the process writes down its requests, for the judge of a drill.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) history: Option<PathBuf>,
-}
-
 /// The words of `log.format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     Text,
     Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            environment: chaos::PRODUCTION.to_owned(),
+            database: Database::default(),
+            lease: Lease::default(),
+            worker: Worker::default(),
+            run: Run::default(),
+            serve: Serve::default(),
+            admin: Admin::default(),
+            log: Log::default(),
+            chaos: Chaos::default(),
+            schedule: BTreeMap::new(),
+            folder: PathBuf::new(),
+        }
+    }
 }
 
 impl Default for Database {
@@ -221,15 +234,18 @@ impl Config {
     }
 }
 
-/// The words there are, where one was wrong.
+/// The words there are, where one was wrong. A fault of chaos mode has a number in its key, so it is known by its type.
 fn with_the_right_words(told: String) -> String {
+    let steps = domain::step::Step::ALL.map(|step| step.to_string()).join(", ");
     let words = [
-        ("lease.backend", "database, postgres-advisory, etcd, redis or redlock"),
-        ("worker.guard", "lease, row-lock or advisory-xact"),
-        ("log.format", "text or json"),
+        ("lease.backend", "lease.backend", "database, postgres-advisory, etcd, redis or redlock"),
+        ("worker.guard", "worker.guard", "lease, row-lock or advisory-xact"),
+        ("log.format", "log.format", "text or json"),
+        ("enum Word", "chaos.fault.what", "freeze, kill, delay or cut"),
+        ("enum Step", "chaos.fault.step", &steps),
     ];
-    match words.iter().find(|(key, _)| told.contains("variant") && told.contains(key)) {
-        Some((key, words)) => format!("{told}; {key} is one of {words}"),
+    match words.iter().find(|(mark, ..)| told.contains("variant") && told.contains(mark)) {
+        Some((_, key, words)) => format!("{told}; {key} is one of {words}"),
         None => told,
     }
 }

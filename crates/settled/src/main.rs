@@ -4,7 +4,6 @@ mod cli;
 mod config;
 mod exit;
 mod output;
-mod probe;
 mod progress;
 mod runs;
 mod serve;

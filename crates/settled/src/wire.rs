@@ -1,10 +1,12 @@
 //! Configuration → objects: the one place that knows which engine and which lock service are behind the contracts.
 
+mod faults;
 mod locks;
+mod recording;
 
 use crate::config::{Config, ConfigError, Guard};
+use chaos::mode::Mode;
 use domain::ids::HolderId;
-use domain::step::Probe;
 use lease::Keeper;
 use ledger::settle::TxLimits;
 use ledger::{Ledger, OpenOptions};
@@ -13,7 +15,9 @@ use std::time::Duration;
 use uuid::Uuid;
 use worker::{Worker, WorkerSettings};
 
+pub(crate) use faults::faults;
 pub(crate) use locks::connector;
+use recording::Recording;
 
 /// How the ledger is opened.
 pub(crate) fn open_options(config: &Config) -> OpenOptions {
@@ -70,16 +74,21 @@ pub(crate) async fn refuse_other_source(config: &Config, ledger: &dyn Ledger) ->
     Err(ConfigError(why).into())
 }
 
-/// A worker of this process.
-pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, probe: Arc<dyn Probe>) -> anyhow::Result<Worker> {
+/// A worker of this process, to which `faults` happen.
+pub(crate) fn worker(config: &Config, ledger: Arc<dyn Ledger>, faults: &Mode) -> anyhow::Result<Worker> {
     for remark in config.remarks() {
         tracing::warn!("{remark}");
     }
     let holder = HolderId(Uuid::new_v4());
+    let recording = Recording::of(config, holder)?;
     let keeper = match config.worker.guard {
-        Guard::Lease => Some(Keeper::start(connector(config)?, holder, config.keeper_settings())?),
+        Guard::Lease => {
+            let connector = recording.connector(faults.connector(connector(config)?));
+            Some(Keeper::start(connector, holder, config.keeper_settings())?)
+        }
         Guard::RowLock | Guard::AdvisoryXact => None,
     };
+    let (ledger, probe) = (recording.ledger(ledger), recording.probe(faults.probe(recording.history())));
     Ok(Worker { probe, ..Worker::new(ledger, keeper, holder, worker_settings(config)) })
 }
 

@@ -9,7 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Where the program names its metrics.
-const NAMED_IN: [&str; 3] = ["crates/settled/src/serve/metrics.rs", "crates/worker/src/metric.rs", "crates/lease/src/keeper.rs"];
+const NAMED_IN: [&str; 4] = [
+    "crates/settled/src/serve/metrics.rs",
+    "crates/worker/src/metric.rs",
+    "crates/lease/src/keeper.rs",
+    "crates/chaos/src/mode/probe.rs",
+];
 
 /// Every metric of the program, and whether it is a histogram: seconds that a worker or a keeper measures.
 fn metrics() -> BTreeMap<String, bool> {
@@ -167,6 +172,34 @@ fn a_stop_has_time_for_a_transaction() {
         assert_eq!(seconds, [45], "{file}: README.md says 45 s");
         assert!(seconds[0] * 1_000 > ttl_ms / 2 + 10_000, "{file}: a transaction may take {} ms", ttl_ms / 2);
     }
+}
+
+/// The staging set-up is the delivered one with chaos, and nobody kills what is only frozen.
+#[test]
+fn staging_is_production_with_chaos() {
+    let parse = |file: &str| read(file).parse::<toml::Table>().expect("TOML");
+    let (mut staging, production) = (parse("deploy/staging/settled.toml"), parse("deploy/settled.toml"));
+    let chaos = staging.remove("chaos").expect("its faults");
+    assert_eq!(staging.remove("environment"), Some("staging".into()));
+    assert_eq!(staging, production, "everything else is the same");
+    let faults = chaos["fault"].as_array().expect("a list");
+    let of = |what: &str, key: &str| {
+        faults.iter().filter(|fault| fault["what"].as_str() == Some(what)).filter_map(|fault| fault[key].as_integer()).max()
+    };
+    let ttl_ms = production["lease"]["ttl_ms"].as_integer().expect("a number");
+    let longest_ms = of("freeze", "for_ms").expect("a freeze");
+    assert!(longest_ms > ttl_ms, "shorter than the lease, a freeze shows nothing");
+    let patch = read("deploy/staging/kustomization.yaml");
+    let number = |key: &str| -> i64 {
+        let (_, rest) = patch.split_once(key).unwrap_or_else(|| panic!("no {key}"));
+        rest.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok()).expect("a number")
+    };
+    assert!(number("periodSeconds:") * number("failureThreshold:") * 1_000 > longest_ms * 2, "liveness outlasts two freezes");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_settled"));
+    command.args(["--config", "deploy/staging/settled.toml", "config", "print"]).current_dir(root());
+    let printed = command.output().expect("the program starts");
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    assert!(read("deploy/staging/compose.yaml").contains("file: ./staging/settled.toml"));
 }
 
 /// Kustomize reads nothing outside of its folder, hence two files; and one configuration.

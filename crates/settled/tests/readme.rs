@@ -156,6 +156,7 @@ fn every_deployment_shape_is_read() {
         "postgres-row-lock.toml",
         "postgres-etcd.toml",
         "postgres-redis.toml",
+        "postgres-staging-chaos.toml",
     ] {
         let file = root().join("config").join(name);
         let output = settled(&root(), &["--config", file.to_str().expect("UTF-8"), "config", "print"]);

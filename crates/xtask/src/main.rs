@@ -1,11 +1,13 @@
 //! `cargo xtask …`: everything around the code that is not a plain cargo command.
 //!
-//! One file per subcommand; `apt` and `group` are what they share.
+//! One file or folder per subcommand; `apt` and `group` are what they share.
 
 mod apt;
 mod demo;
 mod group;
+mod mutants;
 mod nightly;
+mod page;
 mod servers;
 mod test;
 mod tools;
@@ -24,8 +26,12 @@ enum Xtask {
     Test(test::Args),
     /// Find the servers tests need, or bring them into target/servers.
     Servers(servers::Args),
-    /// The long tests, optimised.
+    /// The long tests and every drill, optimised; then the mutants.
     Nightly(nightly::Args),
+    /// Break a copy of the product on purpose, in every way of mutants.toml, and see that something turns red.
+    Mutants(mutants::Args),
+    /// Look at the report of drills in a headless browser.
+    Page(page::Args),
     /// Bring what the deployment files are checked with into target/tools.
     Tools,
 }
@@ -36,6 +42,8 @@ fn main() -> ExitCode {
         Xtask::Test(args) => test::run(args),
         Xtask::Servers(args) => servers::run(args),
         Xtask::Nightly(args) => nightly::run(args),
+        Xtask::Mutants(args) => mutants::run(args),
+        Xtask::Page(args) => page::run(args),
         Xtask::Tools => tools::run(),
     };
     done.unwrap_or_else(|error| {

@@ -1,7 +1,8 @@
-//! `cargo xtask nightly`: the tests that take longer than a developer waits, optimised.
+//! `cargo xtask nightly`: what takes longer than a developer waits.
 //!
-//! Three ways to look wider than `cargo xtask test`: tests that read `SETTLED_NIGHTLY` take larger books and more instants, property
-//! tests try more cases, and the fuzz targets of the readers run where `cargo-fuzz` is installed.
+//! Wider than `cargo xtask test`: tests that read `SETTLED_NIGHTLY` take larger books and more instants, property tests try more cases,
+//! every drill is told and `soak` for longer under several seeds, the product is broken on purpose in every way of `mutants.toml`, and
+//! the fuzz targets of the readers run where `cargo-fuzz` is installed.
 
 use std::{
     ffi::OsString,
@@ -10,13 +11,17 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use lab::servers_dir;
 
-use crate::test;
+use crate::{mutants, test};
 
 /// Told to the tests.
 const NIGHTLY_ENV: &str = "SETTLED_NIGHTLY";
 /// Instead of 256.
 const CASES: &str = "200000";
+/// Whoever looks at a failed night can repeat it.
+const SOAK_SEEDS: [&str; 3] = ["1", "2", "3"];
+const SOAK_S: &str = "300";
 /// The targets of `crates/intake/fuzz`.
 const FUZZ_TARGETS: [&str; 4] = ["csv_profile", "nacha", "ndjson", "profile"];
 
@@ -33,10 +38,34 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let code = test::with_servers(&args.cargo_args, &["--release"], &[(NIGHTLY_ENV, "1"), ("PROPTEST_CASES", CASES)])?;
-    if code == ExitCode::SUCCESS && args.fuzz_s > 0 {
+    if code != ExitCode::SUCCESS {
+        return Ok(code);
+    }
+    drills()?;
+    mutants::run(mutants::Args::default())?;
+    if args.fuzz_s > 0 {
         fuzz(args.fuzz_s)?;
     }
     Ok(code)
+}
+
+/// Every drill, then `soak` alone.
+fn drills() -> anyhow::Result<()> {
+    let program = servers_dir().with_file_name("release").join("settled");
+    let report = servers_dir().with_file_name("drill-report");
+    let mut all = Command::new(&program);
+    all.args(["drill", "all", "--seed", SOAK_SEEDS[0], "--report"]).arg(report);
+    well(&mut all)?;
+    for seed in SOAK_SEEDS {
+        well(Command::new(&program).args(["drill", "run", "soak", "--seed", seed, "--soak-s", SOAK_S]))?;
+    }
+    Ok(())
+}
+
+fn well(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("starting {}", command.get_program().to_string_lossy()))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
 }
 
 /// Needs a nightly compiler as well, which rustup finds by `+nightly`.

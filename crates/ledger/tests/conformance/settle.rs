@@ -2,6 +2,7 @@
 
 use crate::fixture::{Books, LIMITS, Named, Place, UNIT, batch, batches, changed, day, holder, operator, stamp};
 use domain::batch::BatchState;
+use domain::fence::Stamp;
 use domain::ids::BatchId;
 use domain::outcome::SettleOutcome;
 use domain::run::RunKey;
@@ -17,6 +18,7 @@ pub const EVERY: &[Named] = tests![
     one_that_others_settled_is_already_settled,
     m6_a_superseded_holder_writes_nothing,
     a_superseded_holder_learns_that_it_is_settled,
+    a_token_given_twice_settles_for_one,
     only_the_stale_part_is_refused,
     an_unknown_holder_has_lost_its_claim,
     a_cancelled_batch_is_not_claimable,
@@ -154,6 +156,17 @@ async fn what_an_earlier_holder_claimed_is_not_settled_by_the_next(place: Place)
     let settling = SettleOutcome::NotClaimable { state: BatchState::Settling };
     assert_eq!(books.settle(next, &ids).await.expect("an answer"), [(ids[0], settling)]);
     assert_eq!(before, books.raw.tables().await);
+}
+
+/// A faulty lock service gave one token to two: what the first has claimed is not the second's to settle.
+async fn a_token_given_twice_settles_for_one(place: Place) {
+    let books = place.open().await;
+    let (first, ids) = books.claimed(&batches(1)).await;
+    let second = Stamp { holder: holder(), ..first };
+    let before = books.raw.tables().await;
+    assert_eq!(books.settle(second, &ids).await.expect("an answer"), [(ids[0], SettleOutcome::Fenced { settled: false })]);
+    assert_eq!(changed(&before, &books.raw.tables().await), only("fence_rejection"));
+    assert_eq!(books.settle(first, &ids).await.expect("an answer"), [(ids[0], SettleOutcome::Settled)]);
 }
 
 /// One account is missing, so that the last statement of the transaction fails: nothing of the others stays either.

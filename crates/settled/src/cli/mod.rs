@@ -16,6 +16,7 @@ mod schedule;
 mod serve;
 mod status;
 mod verify;
+mod wake_frozen;
 
 use crate::config::{Config, ConfigError};
 use crate::telemetry;
@@ -77,6 +78,9 @@ enum Command {
     /// Experiments with real processes and servers: what breaks without a protection, and holds with it
     #[command(subcommand)]
     Drill(drill::DrillCommand),
+    /// Wake the process that started this one when it has been stopped for a while: chaos mode's helper
+    #[command(hide = true)]
+    WakeFrozen(wake_frozen::WakeFrozen),
     /// Print a completion script for a shell
     Completions(completions::Completions),
 }
@@ -91,10 +95,13 @@ impl Arguments {
             return command.run().await;
         }
         if let Command::Drill(command) = self.command {
-            return command.run().await;
+            return command.run(self.config.as_deref()).await;
         }
         if let Command::Profile(command) = &self.command {
             return command.run();
+        }
+        if let Command::WakeFrozen(command) = &self.command {
+            return command.run().await;
         }
         let config = Config::load(self.config.as_deref())?;
         let level = telemetry::start(&config.log)?;
@@ -111,7 +118,7 @@ impl Arguments {
             Command::Fence(command) => command.run(&config).await,
             Command::Config(command) => command.run(&config).await,
             Command::Bench(command) => command.run(&config).await,
-            Command::Completions(_) | Command::Demo(_) | Command::Drill(_) | Command::Profile(_) => {
+            Command::Completions(_) | Command::Demo(_) | Command::Drill(_) | Command::Profile(_) | Command::WakeFrozen(_) => {
                 unreachable!("run above: they need no configuration")
             }
         }

@@ -3,14 +3,13 @@
 use crate::config::{Config, LogFormat};
 use crate::exit::Unavailable;
 use crate::output::say;
-use crate::probe::SignalAt;
 use crate::progress::Progress;
 use crate::runs::{self, Asked};
 use crate::signals::drain_on_signal;
 use crate::{exit, output, wire};
+use chaos::mode::Rule;
 use chrono::{NaiveDate, Utc};
 use domain::batch::BatchState;
-use domain::step::{NoProbe, Probe};
 use ledger::Ledger;
 use ledger::schedule::Due;
 use std::process::ExitCode;
@@ -42,14 +41,23 @@ pub(super) struct Run {
     json: bool,
     /// Stop or kill this process at a step of the protocol: STEP=stop or STEP=kill, @N for the Nth time, #B with batch B in hand
     #[arg(long, value_name = "STEP=SIGNAL", hide = true)]
-    signal_at: Option<SignalAt>,
+    signal_at: Option<Rule>,
 }
 
 impl Run {
     /// With `--wait`, nothing lasts longer: not a database that does not answer, not a frozen writer of an SQLite file. What is
     /// cut off here is cut off as by a kill, and a kill is safe.
     pub(super) async fn run(&self, config: &Config) -> anyhow::Result<ExitCode> {
-        let work = self.work(config);
+        self.run_on(config, |ledger| ledger).await
+    }
+
+    /// The same on a ledger that something is put around.
+    pub(super) async fn run_on(
+        &self,
+        config: &Config,
+        around: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>,
+    ) -> anyhow::Result<ExitCode> {
+        let work = self.work(config, around);
         let Some(wait) = self.wait else { return work.await };
         match tokio::time::timeout(Duration::from_secs(wait) + GRACE, work).await {
             Ok(ended) => ended,
@@ -57,19 +65,16 @@ impl Run {
         }
     }
 
-    async fn work(&self, config: &Config) -> anyhow::Result<ExitCode> {
+    async fn work(&self, config: &Config, around: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>) -> anyhow::Result<ExitCode> {
         let asked =
             Asked { schedule: self.schedule.as_deref(), business_date: self.business_date, allow_future: self.allow_future };
         let planned = runs::asked_for(config, &asked, Utc::now())?;
         let due = planned.due();
-        let ledger = wire::ledger(config).await?;
+        let faults = wire::faults(config, self.signal_at.as_ref())?;
+        let ledger = around(wire::ledger(config).await?);
         wire::refuse_other_source(config, ledger.as_ref()).await?;
         runs::refuse_other_definition(config, ledger.as_ref(), &planned).await?;
-        let probe: Arc<dyn Probe> = match &self.signal_at {
-            Some(at) => Arc::new(at.clone()),
-            None => Arc::new(NoProbe),
-        };
-        let mut worker = wire::worker(config, Arc::clone(&ledger), probe)?;
+        let mut worker = wire::worker(config, Arc::clone(&ledger), &faults)?;
         drain_on_signal(worker.drain.clone())?;
         // A log for machines has no other lines in it.
         let quiet = self.json || config.log.format == LogFormat::Json;

@@ -1,9 +1,9 @@
 //! `settled serve`: scheduler, worker and admin endpoint in one process, any number of which are equal.
 
 use crate::config::Config;
-use crate::probe::SignalAt;
 use crate::serve;
 use crate::telemetry::LogLevel;
+use chaos::mode::Rule;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 pub(super) struct Serve {
     /// Stop or kill this process at a step of the protocol: STEP=stop or STEP=kill, @N for the Nth time, #B with batch B in hand
     #[arg(long, value_name = "STEP=SIGNAL", hide = true)]
-    signal_at: Option<SignalAt>,
+    signal_at: Option<Rule>,
 }
 
 impl Serve {

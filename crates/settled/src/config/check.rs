@@ -74,6 +74,7 @@ impl Config {
         if worker.guard == Guard::AdvisoryXact && self.database.url.starts_with("sqlite:") {
             wrong.push(ledger::NO_ADVISORY_LOCKS.to_owned());
         }
+        wrong.extend(self.chaos.wrong(&self.environment, worker.guard));
         wrong.extend(self.schedules().err().map(|error| error.0));
         if wrong.is_empty() { Ok(()) } else { Err(ConfigError(wrong.join("; "))) }
     }

@@ -22,7 +22,7 @@ pub(crate) const MISSED_RUNS: &str = "settled_schedule_missed_runs";
 pub(crate) const SCHEDULE_REFUSED: &str = "settled_schedule_refused";
 const BUILD_INFO: &str = "settled_build_info";
 
-const COUNTERS: [(&str, &str); 9] = [
+const COUNTERS: [(&str, &str); 10] = [
     (m::BATCHES_SETTLED, "Batches this process settled"),
     (m::ITEMS_SETTLED, "Items of the batches this process settled"),
     (m::BATCHES_QUARANTINED, "Batches this process gave up"),
@@ -34,6 +34,7 @@ const COUNTERS: [(&str, &str); 9] = [
     (m::LEASES_LOST, "Leases this process lost before it was done"),
     (lease::RENEWALS, "Renewals of leases by outcome; unknown ones were not answered and are tried again until the deadline"),
     (RUNS_PLANNED, "Runs this process planned, by schedule"),
+    (chaos::mode::FAULTS, "Faults that chaos mode did to this process, by what and step; there only where it is on"),
     (RUNS_MISSED, "Occurrences this process recorded as missed, by schedule"),
 ];
 

@@ -10,13 +10,12 @@ mod reload;
 mod watchdog;
 
 use crate::config::{Config, ConfigError, LogFormat};
-use crate::probe::SignalAt;
 use crate::signals::drain_on_signal;
 use crate::telemetry::LogLevel;
 use crate::{exit, wire};
 use admin::Admin;
 use anyhow::Context;
-use domain::step::{NoProbe, Probe};
+use chaos::mode::Rule;
 use gauges::Gauges;
 use ledger::Ledger;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -43,17 +42,17 @@ pub(crate) async fn serve(
     config: Config,
     file: Option<PathBuf>,
     level: LogLevel,
-    signal_at: Option<SignalAt>,
+    signal_at: Option<Rule>,
 ) -> anyhow::Result<ExitCode> {
     // Before anything takes time: by default a hangup ends a process.
     let hangup = signal(SignalKind::hangup())?;
     let rendered = metrics::install(config.ttl())?;
     let definitions = config.schedules()?;
+    let faults = wire::faults(&config, signal_at.as_ref())?;
     let listener = listen(&config).await?;
     let ledger = wire::ledger(&config).await?;
     wire::refuse_other_source(&config, ledger.as_ref()).await?;
-    let probe: Arc<dyn Probe> = signal_at.map_or_else(|| Arc::new(NoProbe) as Arc<dyn Probe>, |at| Arc::new(at));
-    let worker = Arc::new(wire::worker(&config, Arc::clone(&ledger), probe)?);
+    let worker = Arc::new(wire::worker(&config, Arc::clone(&ledger), &faults)?);
     drain_on_signal(worker.drain.clone())?;
     announce(&config, &definitions, listener.local_addr()?);
     let most = config.settle_timeout() + DRAIN_SLACK;

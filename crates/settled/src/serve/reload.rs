@@ -41,6 +41,7 @@ impl Reload {
 fn merged(old: &Config, new: Config) -> Config {
     let (guard, partitions) = (old.worker.guard, old.worker.partitions);
     Config {
+        environment: old.environment.clone(),
         database: old.database.clone(),
         lease: old.lease.clone(),
         admin: old.admin.clone(),
@@ -57,6 +58,7 @@ fn merged(old: &Config, new: Config) -> Config {
 /// Sections whose change only a restart takes over: connections, leases and what is a fact of the ledger.
 fn fixed_sections(old: &Config, new: &Config) -> Vec<&'static str> {
     [
+        ("environment", old.environment != new.environment),
         ("database", old.database != new.database),
         ("lease", old.lease != new.lease),
         ("worker.guard", old.worker.guard != new.worker.guard),

@@ -2,6 +2,7 @@
 
 mod advice;
 mod broken_input;
+mod chaos;
 mod corrections;
 mod etcd;
 mod fairness;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     suite = advice::add(suite);
     suite = broken_input::add(suite);
+    suite = chaos::add(suite);
     suite = corrections::add(suite);
     suite = etcd::add(suite);
     suite = fairness::add(suite);

@@ -27,7 +27,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<Sample, DrillError> {
     let mut a = stage.actor("A", &Part::Ticker(Ticker { load: Load::Nothing, holds: Some(holds), over: over.clone() }))?;
     let (mut chance, mut last, mut takeovers) = (stage.chance(9), 0, 0);
     for stop in 0..STOPS {
-        until("A writes", PATIENCE, async || Ok((counter.fence().await? > last).then_some(()))).await?;
+        until("A writes", PATIENCE, async || Ok((counter.fence().await? != last).then_some(()))).await?;
         // the first two are one of each kind, whatever the seed
         let ms = match stop {
             0 => TTL_MS * 3,
@@ -47,7 +47,7 @@ pub(super) async fn tell(stage: &Stage) -> Result<Sample, DrillError> {
         }
         a.wake()?;
     }
-    until("A writes", PATIENCE, async || Ok((counter.fence().await? > last).then_some(()))).await?;
+    until("A writes", PATIENCE, async || Ok((counter.fence().await? != last).then_some(()))).await?;
     std::fs::write(&over, "").map_err(DrillError::io("telling A that it is over"))?;
     let did: Did = a.end_well().await?;
     let seen = format!("{takeovers} of {STOPS} stops");

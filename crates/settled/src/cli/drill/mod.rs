@@ -1,5 +1,7 @@
 //! `settled drill`: experiments with real processes and servers, each with an arm that must go wrong.
 
+mod act_run;
+mod model;
 mod show;
 
 use crate::config::ConfigError;
@@ -11,7 +13,7 @@ use chaos::drills::ALL;
 use chaos::stage::Servers;
 use chaos::{Drill, Record, Verdict};
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +27,14 @@ pub(super) enum DrillCommand {
     Run(Run),
     /// Run all
     All(All),
+    /// Every order of events of the protocol, and what breaks without each protection
+    Model(model::Model),
     /// Play a part in a drill
     #[command(hide = true)]
     Act(Act),
+    /// Play a worker that lacks a protection
+    #[command(hide = true)]
+    ActRun(act_run::ActRun),
 }
 
 /// Every drill, in a sentence
@@ -71,7 +78,7 @@ struct How {
     /// Where all chance comes from; a fresh one is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write report.html into this folder
+    /// Write report.html and report.json into this folder, which is created
     #[arg(long, value_name = "FOLDER")]
     report: Option<PathBuf>,
     /// Print the outcome as JSON, and no timeline
@@ -86,18 +93,20 @@ struct How {
 }
 
 impl DrillCommand {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, config: Option<&Path>) -> anyhow::Result<ExitCode> {
         match self {
             DrillCommand::List(list) => list.run(),
             DrillCommand::Run(run) => run.how.run(&drills_named(&run.names).map_err(ConfigError)?).await,
             DrillCommand::All(all) => {
                 all.how.run(&ALL.iter().filter(|drill| drill.quick || !all.quick).collect::<Vec<_>>()).await
             }
+            DrillCommand::Model(model) => model.run(),
             DrillCommand::Act(act) => {
                 let part = serde_json::from_str(&act.part).context("a part in a drill")?;
                 chaos::actors::play(part).await?;
                 Ok(ExitCode::from(exit::DONE))
             }
+            DrillCommand::ActRun(act) => act.run(config).await,
         }
     }
 }
@@ -121,6 +130,12 @@ impl How {
             soak: Duration::from_secs(self.soak_s),
             instances: self.instances.into(),
         };
+        if let Some(folder) = &self.report {
+            // now, not after a quarter of an hour of drills
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("creating the folder {} for the report", folder.display()))?;
+        }
+        let run = chaos::report::Run::here();
         let records = tokio::select! {
             records = self.tell(drills, &options) => records,
             // what was started ends with what is dropped
@@ -130,6 +145,11 @@ impl How {
             output::json(&records)?;
         } else {
             show::summary(&records);
+        }
+        if let Some(folder) = &self.report {
+            let page = chaos::report::write(folder, &run, &records)?;
+            // beside the JSON, not in it
+            exit::tell(&format!("report: {}", page.display()));
         }
         Ok(ExitCode::from(code(&records)))
     }
