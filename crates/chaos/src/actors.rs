@@ -9,6 +9,7 @@ pub mod cron;
 mod frozen_writer;
 pub mod holder;
 pub mod naive;
+pub mod ticker;
 pub mod transfer;
 
 use crate::{DrillError, Mark};
@@ -24,6 +25,8 @@ pub enum Part {
     Holder(holder::Holder),
     /// Settles a batch as an article's job does.
     Naive(naive::Naive),
+    /// Notices its own pauses.
+    Ticker(ticker::Ticker),
     /// Opens a run at every tick.
     Cron(cron::Cron),
     /// Moves money from one account to another.
@@ -54,6 +57,7 @@ pub async fn play(part: Part) -> Result<(), DrillError> {
     match part {
         Part::Holder(holder) => print(&holder.play().await?)?,
         Part::Naive(naive) => print(&naive.play().await?)?,
+        Part::Ticker(ticker) => print(&ticker.play().await?)?,
         Part::Cron(cron) => cron.play().await?,
         Part::Transfer(transfer) => transfer.play().await?,
         Part::FrozenWriter { url } => frozen_writer::play(&url).await?,

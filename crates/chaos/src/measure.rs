@@ -88,6 +88,7 @@ mod tests {
         let sample = Sample::of((1..=100).rev().collect());
         assert_eq!([sample.at(0), sample.at(500), sample.at(990), sample.at(1_000)], [1, 50, 99, 100]);
         assert_eq!([sample.above(0), sample.above(99), sample.above(100)], [100, 1, 0]);
+        assert_eq!(Sample::of(vec![1, 2, 3]).at(500), 2, "the median is one of them");
         assert_eq!((Sample::default().at(500), Sample::of(vec![7]).at(990)), (0, 7));
     }
 

@@ -116,13 +116,13 @@ impl Holder {
 }
 
 /// The timer that is to make an expired lock impossible: a thread of this process, which stops when the process does.
-struct Renewal {
+pub(super) struct Renewal {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Renewal {
-    fn start(of: &Holder, held: &Held) -> Renewal {
+    pub(super) fn start(of: &Holder, held: &Held) -> Renewal {
         let over = Arc::new(AtomicBool::new(false));
         let (of, held, ends) = (of.clone(), held.clone(), Arc::clone(&over));
         let thread = std::thread::spawn(move || {

@@ -10,6 +10,7 @@ const READ: &str = "SELECT value FROM counter WHERE name = $1";
 const READ_LOCKED: &str = "SELECT value FROM counter WHERE name = $1 FOR UPDATE";
 const WRITE: &str = "UPDATE counter SET value = $2 WHERE name = $1";
 const WRITE_FENCED: &str = "UPDATE counter SET value = $2, fence = $3 WHERE name = $1 AND fence < $3";
+const WRITE_AGAIN: &str = "UPDATE counter SET value = value + 1, fence = $2 WHERE name = $1 AND fence <= $2";
 const ADD: &str = "UPDATE counter SET value = value + 1 WHERE name = $1";
 
 /// One client's way to one counter, on a connection of its own.
@@ -69,6 +70,24 @@ impl Counter {
     pub async fn write_fenced(&mut self, value: i64, token: i64) -> Result<u64, DrillError> {
         let write = sqlx::query(WRITE_FENCED).bind(&self.name).bind(value).bind(token);
         Ok(write.execute(&mut self.connection).await?.rows_affected())
+    }
+
+    /// One more, as often as one likes with one token, unless somebody with a higher one did so before: then it is 0 rows.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn write_again(&mut self, token: i64) -> Result<u64, DrillError> {
+        let write = sqlx::query(WRITE_AGAIN).bind(&self.name).bind(token);
+        Ok(write.execute(&mut self.connection).await?.rows_affected())
+    }
+
+    /// The highest token that it was written with.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn fence(&mut self) -> Result<i64, DrillError> {
+        let fence = sqlx::query_scalar("SELECT fence FROM counter WHERE name = $1").bind(&self.name);
+        Ok(fence.fetch_one(&mut self.connection).await?)
     }
 
     /// One more, by a read and a write with nothing between them that anybody else respects.

@@ -36,9 +36,8 @@ const STATEMENTS: [(&str, &str, i64); 5] = [
     ),
 ];
 
-/// What a job that asks in the same way, with the merchant, still gets.
+/// What a job that locks batches with their merchants still gets.
 const FREE: &str = "SELECT b.id FROM batch b JOIN merchant m ON m.id = b.merchant FOR UPDATE SKIP LOCKED";
-const FREE_ALONE: &str = "SELECT b.id FROM batch b JOIN merchant m ON m.id = b.merchant FOR UPDATE OF b SKIP LOCKED";
 
 const ALL: &str = "SELECT id, unit FROM settlement_batch";
 const UNLOCKED: &str = "SELECT id FROM settlement_batch FOR UPDATE SKIP LOCKED";
@@ -52,8 +51,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
         let columns = ["arm", "rows returned", "rows read", "batches locked, of 100"];
         let mut table = Table::new("What a SELECT ... FOR UPDATE takes, PostgreSQL", columns);
         for (arm, sql, expected) in STATEMENTS {
-            let joined = sql.contains("JOIN") && !sql.contains("OF b");
-            let [returned, read, locked] = scope(&database, sql, if joined { FREE } else { FREE_ALONE }).await?;
+            let [returned, read, locked] = scope(&database, sql).await?;
             let more = locked > returned;
             let seen = format!("{returned} returned, {locked} locked");
             stage.tell("A", if more { Mark::Damage } else { Mark::Write }, format!("{arm}: {seen}, {read} read"));
@@ -74,7 +72,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
 }
 
 /// Rows returned, rows read, batches that a second session does not get.
-async fn scope(database: &str, sql: &'static str, free: &'static str) -> Result<[i64; 3], DrillError> {
+async fn scope(database: &str, sql: &'static str) -> Result<[i64; 3], DrillError> {
     let (mut first, mut second) = (PgConnection::connect(database).await?, PgConnection::connect(database).await?);
     let explained = format!("EXPLAIN (ANALYZE, FORMAT JSON) {sql}");
     let plan: Value = {
@@ -86,7 +84,7 @@ async fn scope(database: &str, sql: &'static str, free: &'static str) -> Result<
     let mut holding = first.begin().await?;
     let returned = sqlx::query(sql).fetch_all(&mut *holding).await?.len();
     let mut others = second.begin().await?;
-    let free = sqlx::query(free).fetch_all(&mut *others).await?.len();
+    let free = sqlx::query(FREE).fetch_all(&mut *others).await?.len();
     others.rollback().await?;
     holding.rollback().await?;
     let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
@@ -141,5 +139,5 @@ async fn settles_its_own(stage: &Stage) -> Result<[String; 4], DrillError> {
     let ok = books.open().await?.verify().await?.ok;
     let once = ok && usize::try_from(settled) == Ok(all);
     stage.must_hold(arm, "every batch is settled once", format!("{settled} of {all}, verify ok: {ok}"), once);
-    Ok([arm.to_owned(), "1".to_owned(), "-".to_owned(), format!("{locked} of {all}")])
+    Ok([arm.to_owned(), "-".to_owned(), "-".to_owned(), format!("{locked} of {all}")])
 }

@@ -15,7 +15,9 @@ mod frozen_holder;
 mod lock_scope;
 mod lost_update;
 mod naive;
+mod network_delay;
 mod partition;
+mod pause_lengths;
 mod redis_failover;
 mod redis_restart;
 mod redlock_clock_jump;
@@ -36,6 +38,8 @@ pub const ALL: &[Drill] = &[
     frozen_holder::DRILL,
     crash_mid_transfer::DRILL,
     throughput::DRILL,
+    network_delay::DRILL,
+    pause_lengths::DRILL,
     redis_failover::DRILL,
     redis_restart::DRILL,
     redlock_pause::DRILL,

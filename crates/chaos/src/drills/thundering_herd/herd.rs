@@ -61,10 +61,10 @@ pub(super) async fn keepers(
     }
     let mut held = Some(next(&mut granted).await??);
     let ran = measure(counts, waiters, async || {
-        if let Some(Some(lease)) = held.take() {
-            if lease.release().await != Release::Released {
-                return Err(DrillError::Story("a lease was lost while it was held".to_owned()));
-            }
+        if let Some(Some(lease)) = held.take()
+            && lease.release().await != Release::Released
+        {
+            return Err(DrillError::Story("a lease was lost while it was held".to_owned()));
         }
         held = Some(next(&mut granted).await??);
         Ok(())
