@@ -4,7 +4,7 @@ use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
 use crate::without::Without;
-use chrono::{Days, NaiveDate};
+use chrono::NaiveDate;
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// The time to live of leases in drills: short, so that nobody waits for a takeover.
 pub const TTL: Duration = Duration::from_millis(2_000);
+
+/// The business date of what is taken in.
+pub const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(2026, 1, 5).expect("a day");
 
 /// A ledger with settings. A changed copy is the same ledger, settled with other settings.
 #[derive(Clone)]
@@ -115,17 +118,15 @@ impl<'a> Books<'a> {
     /// # Errors
     /// The program's.
     pub fn take_in(&self, batches: u32, items: u32) -> Result<(), DrillError> {
-        self.take_in_of(0, batches, items)
+        self.take_in_of(FIRST_DAY, batches, items)
     }
 
-    /// The same of so many days later: other batches than those of any other day.
+    /// The same, of this business date: each has batches of its own.
     ///
     /// # Errors
     /// The program's.
-    pub fn take_in_of(&self, day: u64, batches: u32, items: u32) -> Result<(), DrillError> {
-        let first = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
-        let day = first + Days::new(day);
-        let file = self.stage.path("settlement.csv");
+    pub fn take_in_of(&self, day: NaiveDate, batches: u32, items: u32) -> Result<(), DrillError> {
+        let file = self.stage.path(&format!("settlement-{day}.csv"));
         std::fs::write(&file, intake::sample::canonical(batches, items, day, 11)).map_err(DrillError::io("writing a sample"))?;
         self.settled(&["import", &file.to_string_lossy(), "--profile", "canonical-csv"]).map(drop)
     }

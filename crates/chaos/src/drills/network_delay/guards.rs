@@ -1,9 +1,10 @@
 //! The guards of this program, each with something of its own far away.
 
 use super::{AWAY_MS, Point, away, three};
-use crate::books::Books;
+use crate::books::{Books, FIRST_DAY};
 use crate::measure::{as_ms, per_second};
 use crate::{DrillError, Stage};
+use chrono::Days;
 use lab::etcd::Etcd;
 use lab::proxy::Proxy;
 use lab::redis::Redis;
@@ -61,7 +62,7 @@ pub(super) async fn settle(stage: &Stage, guard: &Guard) -> Result<[Point; 3], D
     let (batches, mut points) = (guard.far.batches(), Vec::new());
     for (day, ms) in (0..).zip(AWAY_MS) {
         // what was due before is settled by then
-        books.take_in_of(day, batches, 2)?;
+        books.take_in_of(FIRST_DAY + Days::new(day), batches, 2)?;
         away(&proxy, ms);
         let did: Value = far.start(guard.name, &["run", "--json"])?.end_well().await?;
         let (settled, took_ms) = (did["batches_settled"].as_u64().unwrap_or(0), did["duration_ms"].as_u64().unwrap_or(0));

@@ -1,10 +1,10 @@
 //! Who does what the plan says.
 
 use super::plan::{Harm, Line, Turn};
-use crate::books::Books;
+use crate::books::{Books, FIRST_DAY};
 use crate::instance::Instance;
 use crate::{DrillError, Mark, Stage};
-use chrono::{Days, NaiveDate};
+use chrono::Days;
 use lab::etcd::Etcd;
 use lab::postgres::{Durability, Postgres};
 use lab::proxy::{Proxy, Way};
@@ -154,8 +154,7 @@ impl<'a> Director<'a> {
 
     /// A file of another day has other batches; days before the run's are due with it.
     fn take_in(&mut self) -> Result<(), DrillError> {
-        let last = NaiveDate::from_ymd_opt(2026, 1, 5).unwrap_or_default();
-        let day = last.checked_sub_days(Days::new(self.files)).unwrap_or(last);
+        let day = FIRST_DAY - Days::new(self.files);
         self.files += 1;
         self.books.take_in_of(day, BATCHES, 5)
     }

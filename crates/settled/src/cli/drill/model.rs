@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Every order of events of the protocol, and what breaks without each protection
 #[derive(Debug, clap::Args)]
-pub(super) struct Model {
+pub(in crate::cli) struct Model {
     /// Tell a shortest way to the damage, for this row only
     #[arg(long, value_name = "NAME")]
     show: Option<String>,
@@ -18,7 +18,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(in crate::cli) fn run(self) -> anyhow::Result<ExitCode> {
         let rows: Vec<&Row> = match &self.show {
             Some(name) => vec![row_named(name)?],
             None => ROWS.iter().collect(),
