@@ -130,7 +130,7 @@ fn minted(calls: &[Whole<'_>]) -> BTreeMap<(Uuid, u64), i64> {
                 && (lease.is_none() || call.begin.of.lease.as_ref() == lease)
                 && call.nonce().is_some_and(|nonce| !taken.contains(&nonce))
         };
-        let (Some(grant), Some(fence)) = (calls.iter().filter(for_it).next_back(), end.of.fence) else { continue };
+        let (Some(grant), Some(fence)) = (calls.iter().rfind(for_it), end.of.fence) else { continue };
         let proves = |call: &&Whole<'_>| {
             call.is_of(holder, Op::Renew) && call.nonce() == grant.nonce() && call.begin.at_us >= end.at_us && call.succeeded()
         };

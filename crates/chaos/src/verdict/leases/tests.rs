@@ -10,18 +10,15 @@ use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 struct Told(Vec<Line>);
 
 impl Told {
-    fn line(&mut self, at_us: u64, who: u128, call: u64, op: Op, phase: Phase, nonce: u128, token: Option<i64>) {
-        let fence = token.map(|token| Fence { generation: 0, token });
-        let nonce = (op != Op::Mint).then(|| Uuid::from_u128(nonce));
-        let of = Of { lease: Some("u".to_owned()), nonce, fence, ..Of::default() };
-        self.0.push(Line { at_us, holder: HolderId(Uuid::from_u128(who)), call, op, phase, of });
-    }
-
     /// From, to, who, what, how it ended, which grant.
     fn call(mut self, (from, to): (u64, u64), who: u128, op: Op, phase: Phase, nonce: u128, token: Option<i64>) -> Told {
         let call = self.0.len() as u64;
-        self.line(from, who, call, op, Phase::Invoke, nonce, None);
-        self.line(to, who, call, op, phase, nonce, token);
+        let nonce = (op != Op::Mint).then(|| Uuid::from_u128(nonce));
+        let of = Of { lease: Some("u".to_owned()), nonce, ..Of::default() };
+        let invoked = Line { at_us: from, holder: HolderId(Uuid::from_u128(who)), call, op, phase: Phase::Invoke, of };
+        let fence = token.map(|token| Fence { generation: 0, token });
+        let ended = Line { at_us: to, phase, of: Of { fence, ..invoked.of.clone() }, ..invoked.clone() };
+        self.0.extend([invoked, ended]);
         self
     }
 
