@@ -43,7 +43,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("indicatif", &["settled"]),
     ("metrics-exporter-prometheus", &["settled"]),
     ("tracing-subscriber", &["settled"]),
-    ("libtest-mimic", &["lab"]),
+    ("libtest-mimic", &["chaos", "lab"]),
 ];
 
 /// Who may use one of them beside its owner, and only in tests and examples. Work of one's own in a table of one's own speaks SQL, and

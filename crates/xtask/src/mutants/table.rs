@@ -32,7 +32,7 @@ pub(super) struct Mutation {
 
 impl Table {
     pub(super) fn read() -> anyhow::Result<Self> {
-        let table: Self = toml::from_str(include_str!("../../mutants.toml")).context("mutants.toml")?;
+        let table: Self = toml::from_str(include_str!("mutants.toml")).context("mutants.toml")?;
         for mutation in &table.mutation {
             ensure!(!mutation.seen_by.is_empty(), "mutants.toml: nothing is to see {}", mutation.name);
         }
@@ -43,7 +43,7 @@ impl Table {
     pub(super) fn chosen(self, names: &[String]) -> anyhow::Result<Vec<Mutation>> {
         for name in names {
             let known = self.mutation.iter().any(|mutation| mutation.name == *name);
-            ensure!(known, "there is no mutation {name:?} in crates/xtask/mutants.toml");
+            ensure!(known, "there is no mutation {name:?} in crates/xtask/src/mutants/mutants.toml");
         }
         let wanted = |mutation: &Mutation| names.is_empty() || names.contains(&mutation.name);
         Ok(self.mutation.into_iter().filter(wanted).collect())
