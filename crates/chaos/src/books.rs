@@ -4,7 +4,7 @@ use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
 use crate::verdict::LockService;
-use crate::without::Without;
+use crate::without::{self, Without};
 use chrono::NaiveDate;
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
@@ -108,7 +108,7 @@ impl<'a> Books<'a> {
     /// It does not start.
     pub fn start_without(&self, what: Without, name: &str, arguments: &[&str]) -> Result<Instance, DrillError> {
         let act = ["drill", "act-run", "--without", what.as_str(), "--json"];
-        self.start(name, &[&act, arguments].concat())
+        self.with("environment", without::ENVIRONMENT).start(name, &[&act, arguments].concat())
     }
 
     /// The same with a command that was changed.

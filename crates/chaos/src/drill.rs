@@ -1,7 +1,7 @@
 //! A drill, and how it is run.
 
 use crate::event::{Event, Timeline};
-use crate::record::Record;
+use crate::record::{Record, Verdict};
 use crate::stage::{Servers, Stage};
 use crate::{DrillError, drills};
 use serde::Serialize;
@@ -73,7 +73,12 @@ impl Drill {
         record.timeline = timeline.events();
         match told {
             Ok(()) => record.verdict = Some(crate::record::verdict(&record.checks)),
-            Err(error) => record.error = Some(error.to_string()),
+            Err(error) => {
+                record.error = Some(error.to_string());
+                // it could not go on, perhaps because of just that
+                let broken = crate::record::verdict(&record.checks) == Verdict::Broken;
+                record.verdict = broken.then_some(Verdict::Broken);
+            }
         }
         record
     }

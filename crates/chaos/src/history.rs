@@ -9,7 +9,7 @@ use domain::fence::Fence;
 use domain::ids::HolderId;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -94,6 +94,12 @@ pub struct Of {
     /// The batches: asked for in an invocation, done in an `ok`, refused in a `fail`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<i64>,
+    /// Of a settlement that went in for others: those that were refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<i64>,
+    /// Of a settlement that went in for others: those of which the answer says nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<i64>,
     /// Step, fault, reason: for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub word: String,
@@ -108,12 +114,12 @@ pub struct History {
 }
 
 impl History {
-    /// Begins one, or goes on with the one of an earlier process.
+    /// Begins one, or goes on with the one of an earlier process. Where that was killed in the middle of a line, the line goes.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn begin(file: &Path, holder: HolderId) -> Result<History, DrillError> {
-        let opened = File::options().create(true).append(true).open(file);
+        let opened = File::options().create(true).read(true).append(true).open(file).and_then(whole_lines);
         let file = opened.map_err(DrillError::io(format!("opening the history {}", file.display())))?;
         Ok(History { file: Mutex::new(file), holder, calls: AtomicU64::new(0) })
     }
@@ -148,6 +154,19 @@ impl History {
     }
 }
 
+fn whole_lines(mut file: File) -> std::io::Result<File> {
+    let mut text = Vec::new();
+    // what is no file, a device or a pipe, has nothing of an earlier process
+    if file.metadata()?.is_file() {
+        file.read_to_end(&mut text)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64)?;
+        }
+    }
+    Ok(file)
+}
+
 /// Reads a history. The last line may be cut off where its process was killed.
 ///
 /// # Errors
@@ -156,4 +175,22 @@ pub fn read(file: &Path) -> Result<Vec<Line>, DrillError> {
     let text = std::fs::read_to_string(file).map_err(DrillError::io(format!("reading the history {}", file.display())))?;
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Or everything that a second process writes would be lost to whoever reads it.
+    #[test]
+    fn a_line_that_was_cut_off_by_a_kill_goes_when_another_process_goes_on() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let note = |text: &str| Of { word: text.to_owned(), ..Of::default() };
+        History::begin(file.path(), HolderId::NOBODY).expect("a history").note(Op::Step, note("first"));
+        let mut cut = File::options().append(true).open(file.path()).expect("the file");
+        cut.write_all(b"{\"at_us\":1,\"hol").expect("half a line");
+        History::begin(file.path(), HolderId::NOBODY).expect("a history").note(Op::Step, note("second"));
+        let words: Vec<String> = read(file.path()).expect("whole lines").into_iter().map(|line| line.of.word).collect();
+        assert_eq!(words, ["first", "second"]);
+    }
 }

@@ -38,6 +38,16 @@ pub enum Kind {
     Bites,
 }
 
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Holds => "holds",
+            Kind::Control => "control",
+            Kind::Bites => "bites",
+        })
+    }
+}
+
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
@@ -140,6 +150,27 @@ pub struct Record {
     /// What the processes wrote down, on the axis of the timeline. By instance; not part of the JSON report, which it would swamp.
     #[serde(skip)]
     pub histories: Vec<(String, Vec<Line>)>,
+}
+
+impl Record {
+    /// The word on it, or why there is none.
+    #[must_use]
+    pub fn word(&self) -> String {
+        match (self.verdict, &self.error) {
+            (verdict, Some(error)) => {
+                let broken = verdict.map(|verdict| format!("{verdict}, ")).unwrap_or_default();
+                format!("{broken}not told to its end: {error}")
+            }
+            (Some(verdict), None) => verdict.to_string(),
+            (None, None) => "no verdict".to_owned(),
+        }
+    }
+
+    /// Whether it holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.error.is_none() && self.verdict == Some(Verdict::Holds)
+    }
 }
 
 /// The word on what was looked at.

@@ -14,7 +14,7 @@ pub mod progress;
 mod told;
 
 use crate::DrillError;
-use crate::history::{Line, Op, Phase};
+use crate::history::{Line, Phase};
 use crate::recorded::FENCED;
 use calls::{Call, calls};
 use final_books::FinalBooks;
@@ -106,7 +106,11 @@ fn judge_by(calls: &[Call], books: &FinalBooks, healed: Option<Healed>) -> Judge
         fences::losers_left_nothing(calls, books),
     ];
     findings.extend(healed.map(|healed| progress::soon_after(calls, healed)));
-    let refused = |call: &&Call| call.op != Op::Step && call.phase == Phase::Fail && call.answered.word == FENCED;
+    let refused = |call: &&Call| match call.phase {
+        Phase::Fail => call.answered.word == FENCED,
+        Phase::Ok => !call.answered.refused.is_empty(),
+        Phase::Invoke | Phase::Unknown => false,
+    };
     Judgement {
         findings,
         refused: calls.iter().filter(refused).count() as u64,

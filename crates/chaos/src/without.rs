@@ -1,4 +1,5 @@
-//! A worker that lacks a protection, for the arm of a drill in which the damage must appear. No command of the product takes one away.
+//! A worker that lacks a protection, for the arm of a drill in which the damage must appear. No command that settles somebody's books
+//! takes one away: `settled drill act-run` does, and only where the configuration says that its environment is a drill.
 
 use crate::around::{Around, around};
 use async_trait::async_trait;
@@ -12,6 +13,9 @@ use ledger::settle::{Authority, Claim, ClaimRequest, SettleWork};
 use ledger::{Ledger, LedgerError};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// The `environment` of a ledger that a drill makes and throws away.
+pub const ENVIRONMENT: &str = "drill";
 
 /// What is taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

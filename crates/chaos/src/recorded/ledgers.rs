@@ -35,7 +35,12 @@ impl Around for Recorder {
         let of = under(unit, stamp);
         call(&self.0, (Op::Register, of.clone()), ledger.register(unit, stamp), |answer| match answer {
             Ok(stored) if *stored == stamp => (Phase::Ok, of),
-            Ok(stored) => (Phase::Fail, Of { word: FENCED.to_owned(), ..under(unit, *stored) }),
+            // a generation that was raised meanwhile is no newer holder: the worker starts over
+            Ok(stored) => {
+                let raised = stored.fence.generation > stamp.fence.generation;
+                let word = if raised { "the generation was raised" } else { FENCED };
+                (Phase::Fail, Of { word: word.to_owned(), ..under(unit, *stored) })
+            }
             Err(error) => ended(error, of),
         })
         .await
@@ -108,7 +113,8 @@ fn ended(error: &LedgerError, of: Of) -> (Phase, Of) {
     (phase, Of { word: error.to_string(), ..of })
 }
 
-/// Those that were settled, if there are any; else those that were refused. One that is missing in the answer is unknown.
+/// Those that were settled, if there are any, with what became of the others; else those that were refused. One that is missing in
+/// the answer is unknown.
 fn came_to(work: &SettleWork<'_>, outcomes: &[(BatchId, SettleOutcome)], of: Of) -> (Phase, Of) {
     let those = |meant: fn(SettleOutcome) -> bool| {
         outcomes.iter().filter(|(_, outcome)| meant(*outcome)).map(|(batch, _)| batch.0).collect::<Vec<i64>>()
@@ -116,7 +122,9 @@ fn came_to(work: &SettleWork<'_>, outcomes: &[(BatchId, SettleOutcome)], of: Of)
     let settled = those(|outcome| outcome == SettleOutcome::Settled);
     let fenced = those(|outcome| matches!(outcome, SettleOutcome::Fenced { .. }));
     if !settled.is_empty() {
-        (Phase::Ok, Of { batches: settled, ..of })
+        let told = |batch: &&BatchId| outcomes.iter().any(|(told, _)| told == *batch);
+        let missing = work.batches.iter().filter(|batch| !told(batch)).map(|batch| batch.0).collect();
+        (Phase::Ok, Of { batches: settled, refused: fenced, missing, ..of })
     } else if !fenced.is_empty() {
         (Phase::Fail, Of { batches: fenced, word: FENCED.to_owned(), ..of })
     } else if outcomes.len() < work.batches.len() {

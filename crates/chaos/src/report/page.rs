@@ -137,7 +137,7 @@ fn arm(caption: &str, checks: &[&Check]) -> Markup {
                 tbody {
                     @for check in checks {
                         tr {
-                            td { (check.arm) span.about { (kind(check.kind)) } }
+                            td { (check.arm) span.about { (check.kind.to_string()) } }
                             td { (check.must) span.about { "seen: " (check.seen) } }
                             td { @if check.ok { span.word.good { "ok" } } @else { span.word.bad { "NO" } } }
                         }
@@ -145,14 +145,6 @@ fn arm(caption: &str, checks: &[&Check]) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Holds => "holds",
-        Kind::Control => "control",
-        Kind::Bites => "bites",
     }
 }
 

@@ -58,6 +58,9 @@ pub fn as_the_books_say(calls: &[Call], books: &FinalBooks) -> Finding {
     for call in calls.iter().filter(|call| call.op == Op::Settle && call.phase == Phase::Unknown) {
         settlers.extend(call.asked.batches.iter().map(|batch| (*batch, call.holder, call.fence())));
     }
+    for call in calls {
+        settlers.extend(call.answered.missing.iter().map(|batch| (*batch, call.holder, call.fence())));
+    }
     for batch in books.batches.keys() {
         if let Some(by) = books.settled_by(*batch).filter(|by| !settlers.contains(&(*batch, by.holder, by.fence))) {
             against.push(format!("batch {batch} is settled under fence {}, and no call did it", by.fence));

@@ -72,18 +72,20 @@ impl fmt::Display for Seen {
 impl Looker<'_> {
     pub(super) fn look(&self, look: &Look) -> anyhow::Result<Seen> {
         match look {
-            Look::Test { package, test, filter } => self.test(package, test, filter),
+            Look::Test { test, filter, .. } => self.test(test, filter),
             Look::Drill { name } => self.drill(name),
         }
     }
 
-    fn test(&self, package: &str, test: &str, filter: &str) -> anyhow::Result<Seen> {
-        let test = ["test", "-p", package, "--test", test];
+    /// Built as part of the workspace: alone, a package has features of its own, and everything below it would be built anew.
+    fn test(&self, test: &str, filter: &str) -> anyhow::Result<Seen> {
+        let test = ["test", "--workspace", "--no-fail-fast", "--test", test];
         // a mutation that does not compile breaks nothing
         self.built(self.cargo().args(test).arg("--no-run"))?;
         let output = self.cargo().args(test).arg(filter).output().context("starting cargo")?;
         let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(!said.contains("running 0 tests"), "no test is called {filter:?}");
+        let told = said.lines().filter_map(|line| line.strip_prefix("running ")?.split_once(' ')).any(|(count, _)| count != "0");
+        ensure!(told, "no test is called {filter:?}: {said}");
         if output.status.success() {
             return Ok(Seen::Green);
         }
@@ -92,7 +94,7 @@ impl Looker<'_> {
     }
 
     fn drill(&self, name: &str) -> anyhow::Result<Seen> {
-        self.built(self.cargo().args(["build", "-p", "settled"]))?;
+        self.built(self.cargo().args(["build", "--workspace", "--bin", "settled"]))?;
         let program = self.tree.target().join("debug/settled");
         let output = Command::new(program).args(["drill", "run", name]).output().context("starting settled")?;
         match output.status.code() {

@@ -34,6 +34,8 @@ impl Tree {
             // deleted, and git has not been told yet
             let Ok(content) = fs::read(from.join(name)) else { continue };
             write_if_changed(&root.join(name), &content)?;
+            // .cargo/protoc is a program
+            fs::set_permissions(root.join(name), fs::metadata(from.join(name))?.permissions())?;
         }
         link(&root, &target)?;
         Ok(Self { root })

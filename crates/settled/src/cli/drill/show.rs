@@ -2,8 +2,8 @@
 
 use crate::output::{plain_table, say};
 use anstyle::{AnsiColor, Style};
-use chaos::record::{Check, Kind, Table};
-use chaos::{Drill, Event, Mark, Record, Verdict};
+use chaos::record::{Check, Table};
+use chaos::{Drill, Event, Mark, Record};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -61,11 +61,7 @@ fn figures(table: &Table) {
 
 fn line(check: &Check) {
     let (style, sign) = if check.ok { (GOOD, "ok") } else { (BAD, "NO") };
-    let kind = match check.kind {
-        Kind::Holds => "holds",
-        Kind::Control => "control",
-        Kind::Bites => "bites",
-    };
+    let kind = check.kind.to_string();
     say!("  {style}{sign}{style:#} {kind:<8} {}: {} [{}]", check.arm, check.must, check.seen);
 }
 
@@ -81,10 +77,5 @@ pub(super) fn summary(records: &[Record]) {
 }
 
 fn word(record: &Record) -> (Style, String) {
-    match (&record.error, record.verdict) {
-        (Some(error), _) => (BAD, format!("not told to its end: {error}")),
-        (None, Some(Verdict::Holds)) => (GOOD, Verdict::Holds.to_string()),
-        (None, Some(verdict)) => (BAD, verdict.to_string()),
-        (None, None) => (BAD, "no verdict".to_owned()),
-    }
+    (if record.holds() { GOOD } else { BAD }, record.word())
 }
