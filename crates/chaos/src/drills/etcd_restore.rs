@@ -47,6 +47,7 @@ async fn restored(stage: &Stage, etcd: &mut Etcd, arm: Arm, as_another: bool) ->
     etcd.restore(&snapshot, as_another)?;
     stage.tell("etcd", Mark::Fault, format!("restored with {id}, at revision {}", etcd.revision()?));
     frozen.tell_lock("etcd", &locks(etcd)?);
+    stage.tell("director", Mark::Note, "the two are two services: no common order of their leases is looked for");
     stopped_until_adopted(stage, &name, &books).await?;
     let taken_over = frozen.taken_over().await?;
     taken_over.tell_lock("etcd", &locks(etcd)?);

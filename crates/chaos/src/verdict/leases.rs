@@ -100,26 +100,13 @@ pub fn linearizable(lines: &[Line]) -> Result<Checked, NotLinearizable> {
     Ok(checked)
 }
 
-/// Calls with their ends, by their beginning.
+/// Calls with their ends, by their beginning. The end of one that took no time that a clock can see stands before its beginning.
 fn whole<'a>(sorted: &[&'a Line]) -> Vec<Whole<'a>> {
-    let mut calls: Vec<Whole<'a>> = Vec::new();
-    let mut open: BTreeMap<(Uuid, u64), usize> = BTreeMap::new();
-    for line in sorted.iter().copied() {
-        let key = (line.holder.0, line.call);
-        match line.phase {
-            Phase::Invoke => {
-                open.insert(key, calls.len());
-                calls.push(Whole { begin: line, end: None });
-            }
-            Phase::Ok | Phase::Fail => {
-                if let Some(call) = open.remove(&key) {
-                    calls[call].end = Some(line);
-                }
-            }
-            Phase::Unknown => {}
-        }
-    }
-    calls
+    let key = |line: &Line| (line.holder.0, line.call);
+    let ended = sorted.iter().copied().filter(|line| matches!(line.phase, Phase::Ok | Phase::Fail));
+    let ends: BTreeMap<(Uuid, u64), &Line> = ended.map(|line| (key(line), line)).collect();
+    let begun = sorted.iter().copied().filter(|line| line.phase == Phase::Invoke);
+    begun.map(|begin| Whole { begin, end: ends.get(&key(begin)).copied() }).collect()
 }
 
 impl Whole<'_> {

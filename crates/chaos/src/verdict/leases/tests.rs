@@ -105,6 +105,26 @@ fn held_by_another_needs_another() {
 }
 
 #[test]
+fn a_place_in_the_line_may_be_the_lease() {
+    let released = || Told::default().ok((0, 1), 1, Op::Acquire, 1).ok((2, 3), 1, Op::Release, 1);
+    let waits = || released().ok((4, 5), 3, Op::StandInLine, 3);
+    // it was granted, and who waits has not asked again
+    waits().no((6, 7), 2, Op::Acquire, 2).passes();
+    waits().no((6, 7), 2, Op::Acquire, 2).ok((8, 9), 3, Op::Acquire, 3).ok((10, 11), 3, Op::Renew, 3).passes();
+    // asked for again, it is the same place: it can have been granted once, and was superseded
+    let twice = waits().no((6, 7), 2, Op::Acquire, 2).ok((8, 9), 3, Op::StandInLine, 3).ok((10, 11), 2, Op::Acquire, 4);
+    twice.ok((14, 15), 2, Op::Release, 4).no((16, 17), 2, Op::Acquire, 5).fails("an acquisition");
+    // a service without a line gives no place
+    released().no((4, 5), 3, Op::StandInLine, 3).no((6, 7), 2, Op::Acquire, 2).fails("an acquisition");
+}
+
+#[test]
+fn a_call_that_took_no_time_has_its_end() {
+    let checked = Told::default().ok((5, 5), 1, Op::Acquire, 1).ok((6, 6), 1, Op::Release, 1).passes();
+    assert_eq!((checked.calls, checked.unknown), (2, 0));
+}
+
+#[test]
 fn an_acquisition_without_an_answer_counts_where_its_nonce_is_released() {
     let unknown = || Told::default().unknown((0, 1), 1, Op::Acquire, 1);
     unknown().ok((10, 11), 1, Op::Release, 1).passes();
@@ -121,8 +141,23 @@ enum Fault {
     GrantsWhatIsHeld,
 }
 
+/// How calls meet. One takes effect every ten microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Course {
+    /// Up to so long before its effect a call is sent, and up to so long after it answered.
+    under_way: u64,
+    /// Whether one call in twenty-five has no answer.
+    unanswered: bool,
+}
+
+const CROWDED: Course = Course { under_way: 60, unanswered: true };
+
 /// Calls of several processes to a lock, each with its effect somewhere between its two lines; some have no end.
 fn simulated(seed: u64, calls: usize, fault: Fault) -> Vec<Line> {
+    simulated_with(seed, calls, fault, CROWDED)
+}
+
+fn simulated_with(seed: u64, calls: usize, fault: Fault, course: Course) -> Vec<Line> {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut told = Told::default();
     let (mut free_at, mut grants) = ([0_u64; 6], [None::<u128>; 6]);
@@ -157,11 +192,11 @@ fn simulated(seed: u64, calls: usize, fault: Fault) -> Vec<Line> {
                 (if release { Op::Release } else { Op::Renew }, nonce, done, None)
             }
         };
-        let from = chance.random_range(free_at[who].max(effect.saturating_sub(60))..=effect);
-        let to = effect + chance.random_range(0..60);
+        let from = chance.random_range(free_at[who].max(effect.saturating_sub(course.under_way))..=effect);
+        let to = effect + chance.random_range(0..course.under_way);
         free_at[who] = to + 1;
         let phase = match (chance.random_range(0..25), done) {
-            (0, _) => Phase::Unknown,
+            (0, _) if course.unanswered => Phase::Unknown,
             (_, true) => Phase::Ok,
             (_, false) => Phase::Fail,
         };
@@ -178,17 +213,35 @@ fn every_history_of_a_lock_that_works_passes() {
     }
 }
 
+/// In how many of thirty histories a fault is found that the lock has one time in ten.
+fn found(calls: usize, fault: Fault, course: Course) -> usize {
+    (0..30).filter(|seed| linearizable(&simulated_with(*seed, calls, fault, course)).is_err()).count()
+}
+
 #[test]
-fn every_kind_of_broken_lock_is_found() {
-    for fault in [Fault::RenewsAnybody, Fault::TokenTwice, Fault::HeldByNobody, Fault::GrantsWhatIsHeld] {
-        let found = (0..30).filter(|seed| linearizable(&simulated(*seed, 600, fault)).is_err()).count();
-        assert!(found >= 25, "{fault:?} is found in {found} of 30 histories");
+fn a_broken_lock_is_found() {
+    for fault in [Fault::RenewsAnybody, Fault::TokenTwice, Fault::GrantsWhatIsHeld] {
+        let found = found(3_000, fault, CROWDED);
+        println!("{fault:?} is found in {found} of 30 histories");
+        assert!(found >= 28, "{fault:?} is found in {found} of 30 histories");
     }
+}
+
+/// Nobody sees when a lease expires, so the last grant may be what keeps others out for as long as it was not released; and so may any
+/// acquisition without an answer, once. What contradicts is a refusal after a release while nothing else is under way.
+#[test]
+fn held_by_nobody_is_found_where_all_calls_are_answered_and_few_overlap() {
+    let alone = Course { under_way: 5, unanswered: false };
+    let unanswered = found(6_000, Fault::HeldByNobody, Course { unanswered: true, ..alone });
+    let (alone, crowded) = (found(6_000, Fault::HeldByNobody, alone), found(600, Fault::HeldByNobody, CROWDED));
+    println!("found in {alone} of 30 histories, with unanswered calls in {unanswered}, in short crowded ones in {crowded}");
+    assert!(alone >= 28, "found in {alone} of 30 histories");
+    assert!(unanswered < alone && crowded < alone, "{alone}, {unanswered}, {crowded}: what is said above is not so");
 }
 
 #[test]
 fn thousands_of_calls_are_checked() {
-    let lines = simulated(7, 10_000, Fault::Nothing);
+    let lines = simulated(7, 5_000, Fault::Nothing);
     let begun = std::time::Instant::now();
     let checked = linearizable(&lines).expect("a lock that works");
     println!("{checked:?} in {} ms", begun.elapsed().as_millis());
@@ -238,5 +291,5 @@ fn both_testers_say_the_same() {
         assert_eq!(ours, stateright_agrees(&edges), "{edges:?}");
         said[usize::from(ours)] += 1;
     }
-    assert!(said.iter().all(|times| *times > 300), "{said:?}");
+    assert!(said.iter().all(|times| *times > 200), "{said:?}");
 }
