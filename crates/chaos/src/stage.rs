@@ -86,7 +86,17 @@ impl Stage {
             line
         };
         // one that was killed before it wrote anything has none
-        let lines = |file: &Path| history::read(file).unwrap_or_default().into_iter().map(on_axis).collect();
+        let lines = |file: &Path| {
+            if !file.exists() {
+                return Vec::new();
+            }
+            let read = history::read(file);
+            read.inspect_err(|error| self.timeline.tell("director", Mark::Note, error.to_string()))
+                .unwrap_or_default()
+                .into_iter()
+                .map(on_axis)
+                .collect()
+        };
         let histories = kept.histories.iter().map(|written| (written.name.clone(), lines(&written.file))).collect();
         Record { checks: kept.checks, tables: kept.tables, plots: kept.plots, histories, ..Record::default() }
     }
@@ -169,6 +179,12 @@ impl Stage {
     #[must_use]
     pub fn program(&self) -> Command {
         let mut command = Command::new(&self.options.program);
+        // what the shell says of somebody's own ledger is not for a drill's
+        for (name, _) in std::env::vars_os() {
+            if ["SETTLED__", "PG"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+                command.env_remove(name);
+            }
+        }
         command.current_dir(self.folder.path());
         command
     }

@@ -52,10 +52,20 @@ impl Program {
         let place = self.find()?;
         let mut command = Command::new(&place);
         command.env("LC_ALL", "C");
+        without(&mut command, "ETCD");
         if place.starts_with(servers_dir()) {
             command.env("LD_LIBRARY_PATH", library_path(&servers_dir()));
         }
         Ok(command)
+    }
+}
+
+/// What the user's shell says of servers of the user's own is not for these: variables that begin like this.
+pub(crate) fn without(command: &mut Command, prefix: &str) {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with(prefix) {
+            command.env_remove(name);
+        }
     }
 }
 

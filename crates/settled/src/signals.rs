@@ -9,6 +9,19 @@ use worker::Drain;
 /// it only costs an attempt and the wait for the lease's end.
 const HURRY: Duration = Duration::from_secs(1);
 
+/// Ends when a signal asks the process to end. Listens from when it is made: what is started afterwards can be ended in order.
+pub(crate) fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
 /// SIGTERM and SIGINT drain; once more, and the process ends within a second.
 pub(crate) fn drain_on_signal(drain: Drain) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

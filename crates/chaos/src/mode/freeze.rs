@@ -100,10 +100,15 @@ pub async fn wake_frozen(parent: i32, span: Duration) -> Result<(), Error> {
     out.flush()?;
     drop(out);
     let watched = watched?;
-    let mut asked_to_end = signal(SignalKind::terminate())?;
+    // whatever ends a process politely; SIGKILL leaves nobody to wake the other
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut hangup, mut quit) = (signal(SignalKind::hangup())?, signal(SignalKind::quit())?);
     let woken = tokio::select! {
         stopped = watched.stopped(span) => stopped,
-        _ = asked_to_end.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        _ = hangup.recv() => Ok(()),
+        _ = quit.recv() => Ok(()),
     };
     if watched.is_there() {
         pidfd_send_signal(&watched.handle, Signal::CONT)?;

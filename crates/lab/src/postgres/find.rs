@@ -6,7 +6,11 @@ use std::{
     process::Command,
 };
 
-use crate::{Error, programs::library_path, servers_dir};
+use crate::{
+    Error,
+    programs::{library_path, without},
+    servers_dir,
+};
 
 /// Names the folder with `postgres`, `initdb` and `psql`, instead of looking for it.
 pub const BIN_DIR_ENV: &str = "SETTLED_PG_BIN";
@@ -48,6 +52,7 @@ impl Binaries {
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.dir.join(program));
         command.env("LC_ALL", "C");
+        without(&mut command, "PG");
         if let Some(root) = self.unpacked_root() {
             command.env("LD_LIBRARY_PATH", library_path(root));
         }

@@ -54,6 +54,12 @@ pub(crate) enum Word {
     Cut,
 }
 
+/// By whichever of its usual names.
+fn is_production(environment: &str) -> bool {
+    let name = environment.trim().to_lowercase();
+    name.starts_with("prod") || name == "live"
+}
+
 impl Chaos {
     /// The faults that were checked; what is wrong was told before.
     pub(crate) fn rules(&self) -> Vec<Rule> {
@@ -67,7 +73,7 @@ impl Chaos {
             wrong
                 .push(format!("environment is empty and must say which one this is, for instance {PRODUCTION:?} or \"staging\""));
         }
-        let is_production = environment.trim().eq_ignore_ascii_case(PRODUCTION);
+        let is_production = is_production(environment);
         if is_production && !self.fault.is_empty() && self.in_production.as_deref() != Some(ACCEPTED) {
             wrong.push(format!(
                 "chaos.fault makes instances freeze and die, and environment is {environment:?}: say which one it is (environment = \"staging\"), or take the faults out, or accept them with chaos.in_production = {ACCEPTED:?}"
@@ -149,7 +155,13 @@ mod tests {
 
     #[test]
     fn faults_in_production_need_to_be_accepted_in_words() {
-        for environment in ["", "environment = \"production\"\n", "environment = \" Production\"\n"] {
+        for environment in [
+            "",
+            "environment = \"production\"\n",
+            "environment = \" Production\"\n",
+            "environment = \"prod-eu\"\n",
+            "environment = \"LIVE\"\n",
+        ] {
             let refused = told(&format!("{environment}{KILL}"));
             assert!(refused.contains("environment = \"staging\"") && refused.contains(ACCEPTED), "{refused}");
             assert!(told(&format!("{environment}[chaos]\nin_production = \"yes\"\n{KILL}")).contains(ACCEPTED));

@@ -1,6 +1,6 @@
 //! `[chaos] history` → what this process asks is written down.
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use chaos::history::History;
 use chaos::recorded;
 use domain::ids::HolderId;
@@ -15,7 +15,8 @@ pub(super) struct Recording(Option<Arc<History>>);
 impl Recording {
     pub(super) fn of(config: &Config, holder: HolderId) -> anyhow::Result<Recording> {
         let file = config.chaos.history.as_deref();
-        Ok(Recording(file.map(|file| History::begin(file, holder)).transpose()?.map(Arc::new)))
+        let begun = file.map(|file| History::begin(file, holder)).transpose();
+        Ok(Recording(begun.map_err(|error| ConfigError(format!("chaos.history: {error}")))?.map(Arc::new)))
     }
 
     pub(super) fn history(&self) -> Option<Arc<History>> {

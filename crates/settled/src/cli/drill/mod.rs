@@ -7,6 +7,7 @@ mod show;
 use crate::config::ConfigError;
 use crate::exit;
 use crate::output;
+use crate::signals::asked_to_end;
 use anyhow::Context;
 use chaos::drill::{Options, drills_named};
 use chaos::drills::ALL;
@@ -85,7 +86,7 @@ struct How {
     #[arg(long)]
     json: bool,
     /// How long `soak` lasts
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     soak_s: u64,
     /// How many instances `soak` has
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=32))]
@@ -130,31 +131,33 @@ impl How {
             soak: Duration::from_secs(self.soak_s),
             instances: self.instances.into(),
         };
-        if let Some(folder) = &self.report {
-            // now, not after a quarter of an hour of drills
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("creating the folder {} for the report", folder.display()))?;
-        }
         let run = chaos::report::Run::here();
+        // now, not after a quarter of an hour of drills
+        self.write_report(&run, &[])?;
+        let asked_to_end = asked_to_end()?;
         let records = tokio::select! {
-            records = self.tell(drills, &options) => records,
-            // what was started ends with what is dropped
-            _ = tokio::signal::ctrl_c() => anyhow::bail!("stopped"),
+            biased;
+            // what was started ends with what is dropped; a server that is just starting is waited for
+            () = asked_to_end => anyhow::bail!("stopped"),
+            records = self.tell(drills, &options, &run) => records?,
         };
         if self.json {
             output::json(&records)?;
         } else {
             show::summary(&records);
         }
-        if let Some(folder) = &self.report {
-            let page = chaos::report::write(folder, &run, &records)?;
+        if let Some(page) = self.write_report(&run, &records)? {
             // beside the JSON, not in it
             exit::tell(&format!("report: {}", page.display()));
         }
         Ok(ExitCode::from(code(&records)))
     }
 
-    async fn tell(&self, drills: &[&'static Drill], options: &Options) -> Vec<Record> {
+    fn write_report(&self, run: &chaos::report::Run, records: &[Record]) -> anyhow::Result<Option<PathBuf>> {
+        Ok(self.report.as_deref().map(|folder| chaos::report::write(folder, run, records)).transpose()?)
+    }
+
+    async fn tell(&self, drills: &[&'static Drill], options: &Options, run: &chaos::report::Run) -> anyhow::Result<Vec<Record>> {
         let servers = Arc::new(Servers::none());
         let mut records = Vec::new();
         for drill in drills {
@@ -173,8 +176,10 @@ impl How {
                 show::record(&record);
             }
             records.push(record);
+            // so that whoever stops the others has the report of these
+            self.write_report(run, &records)?;
         }
-        records
+        Ok(records)
     }
 }
 
