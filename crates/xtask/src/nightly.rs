@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, ensure};
 use lab::servers_dir;
 
-use crate::{mutants, test};
+use crate::{mutants, page, test};
 
 /// Told to the tests.
 const NIGHTLY_ENV: &str = "SETTLED_NIGHTLY";
@@ -54,8 +54,9 @@ fn drills() -> anyhow::Result<()> {
     let program = servers_dir().with_file_name("release").join("settled");
     let report = servers_dir().with_file_name("drill-report");
     let mut all = Command::new(&program);
-    all.args(["drill", "all", "--seed", SOAK_SEEDS[0], "--report"]).arg(report);
+    all.args(["drill", "all", "--seed", SOAK_SEEDS[0], "--report"]).arg(&report);
     well(&mut all)?;
+    page::run(page::Args::of(report.join("report.html")))?;
     for seed in SOAK_SEEDS {
         well(Command::new(&program).args(["drill", "run", "soak", "--seed", seed, "--soak-s", SOAK_S]))?;
     }

@@ -26,6 +26,13 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
+impl Args {
+    /// This page.
+    pub(crate) fn of(file: PathBuf) -> Self {
+        Self { file }
+    }
+}
+
 /// Name of a picture, width of the window, and whether it is dark.
 const VIEWS: [(&str, u32, bool); 4] =
     [("wide", 1_200, false), ("phone", 360, false), ("small", 320, false), ("dark", 1_200, true)];
