@@ -12,6 +12,7 @@ fn main() {
     let mut trials: Vec<Trial> =
         ROWS.iter().map(|row| Trial::test(format!("without_{}", row.name), || breaks_exactly(row))).collect();
     trials.push(Trial::test("everything_happens", everything_happens));
+    trials.push(Trial::test("a_space_that_is_cut_off_proves_nothing", cut_off_proves_nothing));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
@@ -27,10 +28,24 @@ fn breaks_exactly(row: &Row) -> Result<(), Failed> {
     if outcome.is_expected() {
         return Ok(());
     }
+    if !outcome.is_whole() {
+        return Err("its space has no end".into());
+    }
     let told = |line: &chaos::model::Turn| format!("{:>3}  {:<10} {}", line.t, line.who, line.event);
     let lines: Vec<String> = outcome.found.iter().flat_map(|found| found.timeline.iter().map(told)).collect();
     let found: Vec<_> = outcome.found.iter().map(|found| found.damage).collect();
     Err(format!("{found:?} and not {:?}:\n{}", row.breaks, lines.join("\n")).into())
+}
+
+/// A space without an end must come back as a failure, and in time: a row that runs for ever says nothing.
+fn cut_off_proves_nothing() -> Result<(), Failed> {
+    let full = ROWS.iter().find(|row| row.away.is_empty()).ok_or("no row takes nothing away")?;
+    let outcome = full.run_within(100);
+    let most = outcome.explored.iter().map(|explored| explored.states).max();
+    match outcome.is_expected() || most > Some(FEWEST_STATES) {
+        true => Err(format!("taken for the whole of it, with {most:?} states").into()),
+        false => Ok(()),
+    }
 }
 
 /// What the protocol is there for must happen somewhere in the space of the full protocol.

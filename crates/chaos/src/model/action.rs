@@ -12,6 +12,8 @@ pub enum Reply {
     IsLost,
     /// It is lost itself, and nobody knows.
     NeverAsked,
+    /// It is answered by an error: nothing of it was done.
+    Fails,
 }
 
 /// One step of somebody. A pause is that somebody takes none, for as long as the others like.
@@ -35,6 +37,8 @@ pub enum Action {
     Settle(u8, Reply),
     /// The second of two transactions, where they are two.
     Finish(u8),
+    /// A worker whose settlement failed hands its batches back.
+    HandBack(u8, Reply),
     /// A worker reads what became of its settlement.
     ReadBack(u8),
     /// A worker sees that its lease is gone.
@@ -94,6 +98,10 @@ pub enum Told {
     NothingSettled,
     /// An entry with that key is there.
     KeyTaken,
+    /// The database refused the settlement.
+    Failed,
+    /// Handed back, a bit each.
+    HandedBack(u8),
     /// Of the last batch that was read back.
     Outcome(SettleOutcome),
     /// There or not.

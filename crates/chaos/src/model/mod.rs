@@ -1,4 +1,4 @@
-//! The protocol of settlement in **every** order of events there is, within bounds: what no number of drills can try.
+//! The protocol of settlement in every order of **its steps**, within bounds: what no number of drills can try.
 //!
 //! The design's acquire → mint → prove → register → claim → settle, with leases that expire at any time, pauses anywhere (that is
 //! what any order of steps is), answers that are lost, processes that die, lock services that forget or are restored, and
@@ -9,8 +9,28 @@
 //! - [`Protection`]: what can be taken away; [`Damage`]: what must then appear, and never else.
 //! - [`matrix`]: what is taken away in turn, and what breaks.
 //!
-//! Liveness is a matter of ends: every fault is counted, so every run ends, and where nothing can happen any more everything must be
-//! settled. There is no local deadline in it: the promise does not rest on one.
+//! Liveness is a matter of ends: every fault is counted, and where nothing but faults can happen any more everything must be settled.
+//! A space that has no end is told as such. There is no local deadline in it: the promise does not rest on one.
+//!
+//! What is **not** in it, and why:
+//!
+//! - A drain: it hands back what is claimed and releases, both of which are steps here, and the rest is as if the process had died.
+//! - Charges, and giving up after so many: counters would multiply the states. A batch whose entry is there already, so that it would
+//!   fail each time, is given up at the first hand-back; no other ever is.
+//! - Contention, after which a worker hands back and leaves: here it hands back and goes on, and leaves where it sees a loss.
+//! - The guards without a lease (`row-lock`, `advisory-xact`): they have no fence to be late with, the database's locks are all of it.
+//! - Requests that come late: each step happens at once, wherever it falls in the order. An acquire or a release that reaches the lock
+//!   service after its sender gave up is the lease of nobody that expires, or names a nonce that nobody has; a statement that reaches
+//!   the ledger late carries the stamp that it is judged by, and limits of time that the database keeps.
+//! - Lost answers of the proof, of reading the generation, of reading back and of the release of a lease: they write nothing but the
+//!   release, after which the worker has no grant either way; a worker that ends there without an answer is a process that dies there.
+//! - Retries within one request to the ledger: they are the same transaction once more, under the same stamp.
+//! - A refused registration is one step, though the product reads the stored stamp in a statement of its own: what comes between can
+//!   only be newer.
+//! - Failures inside a transaction, and what two transactions see of each other: PostgreSQL's isolation is taken as given, the tests
+//!   with a real server are for that. So is a ledger that was restored from an older backup: drills do that.
+//! - More than one unit, and more than one line of imports: units share the counter of tokens and the generation, and nothing else.
+//! - Time: a pause is that others take steps, and deadlines only ever make somebody stop.
 //!
 //! The checker is Stateright's, breadth first, so that a counter-example is a shortest one.
 
@@ -76,6 +96,7 @@ impl Model {
             Action::Doubt(me) => step(me, state).doubt(),
             Action::Claim(me, reply) => step(me, state).claim(reply),
             Action::Settle(me, reply) => step(me, state).settle(reply),
+            Action::HandBack(me, reply) => step(me, state).hand_back(reply),
             Action::Finish(me) => step(me, state).finish(),
             Action::ReadBack(me) => step(me, state).read_back(),
             Action::NoticeLoss(me) => step(me, state).notice_loss(),

@@ -27,6 +27,10 @@ pub enum Protection {
     ClaimState,
     /// The settlement takes only what is settling.
     SettleState,
+    /// A batch is handed back only under the fence of its unit, and by the stamp that claimed it.
+    ReleaseFence,
+    /// Only what is settling is handed back.
+    ReleaseState,
     /// Effect and state are written in one transaction; without, the effect is first.
     OneTransaction,
     /// An entry's key is unique.
@@ -43,7 +47,7 @@ pub enum Protection {
 
 impl Protection {
     /// All.
-    pub const ALL: [Protection; 17] = [
+    pub const ALL: [Protection; 19] = [
         Protection::Fence,
         Protection::Holder,
         Protection::ClaimStamp,
@@ -55,6 +59,8 @@ impl Protection {
         Protection::RaiseUnits,
         Protection::ClaimState,
         Protection::SettleState,
+        Protection::ReleaseFence,
+        Protection::ReleaseState,
         Protection::OneTransaction,
         Protection::EntryKey,
         Protection::LookUp,
@@ -78,6 +84,8 @@ impl Protection {
             Protection::RaiseUnits => "adoption raises all units",
             Protection::ClaimState => "state condition of the claim",
             Protection::SettleState => "state condition of the settlement",
+            Protection::ReleaseFence => "fence of the hand-back",
+            Protection::ReleaseState => "state condition of the hand-back",
             Protection::OneTransaction => "one transaction",
             Protection::EntryKey => "entry key",
             Protection::LookUp => "look-up of the identity",

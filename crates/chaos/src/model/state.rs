@@ -30,6 +30,9 @@ pub(super) struct Left {
     pub(super) expiries: u8,
     pub(super) lost: u8,
     pub(super) crashes: u8,
+    pub(super) fails: u8,
+    /// Releases of another's lease, where nothing else keeps them apart: each can call for the next, without an end.
+    pub(super) strays: u8,
     pub(super) resets: u8,
     pub(super) adoptions: u8,
 }
@@ -119,6 +122,8 @@ pub(super) enum At {
     Claimed,
     /// Where effect and state are two transactions: between them.
     Half,
+    /// Its settlement failed; the batches are still its own.
+    HandingBack,
     /// Has no answer to a settlement, or one that leaves batches open.
     ReadBack {
         /// There was no answer.
@@ -162,7 +167,7 @@ pub(super) enum Importer {
 impl State {
     pub(super) fn first(scope: Scope) -> State {
         let batch = Batch { state: BatchState::Pending, stamp: NOBODY, entries: 0, posted_by: 0 };
-        let Scope { expiries, lost, crashes, resets, adoptions, .. } = scope;
+        let Scope { expiries, lost, crashes, fails, resets, adoptions, .. } = scope;
         let ledger = Ledger {
             generation: 1,
             adopted: true,
@@ -178,7 +183,7 @@ impl State {
             lock: Lock::default(),
             workers: vec![Worker::default(); scope.workers.into()],
             importers: vec![Importer::Idle; scope.importers.into()],
-            left: Left { expiries, lost, crashes, resets, adoptions },
+            left: Left { expiries, lost, crashes, fails, strays: 2, resets, adoptions },
             damage: Seen::default(),
         }
     }

@@ -24,6 +24,8 @@ pub enum Happening {
     RefusedAtSettle,
     /// A settlement whose answer was lost was found.
     ReadBack,
+    /// What could not be settled was handed back.
+    HandedBack,
     /// A holder was not proven.
     NotProven,
     /// A holder saw that its lease was gone.
@@ -40,13 +42,14 @@ pub enum Happening {
 
 impl Happening {
     /// All.
-    pub const ALL: [Happening; 12] = [
+    pub const ALL: [Happening; 13] = [
         Happening::Settled,
         Happening::TakenOver,
         Happening::RefusedAtRegister,
         Happening::RefusedAtClaim,
         Happening::RefusedAtSettle,
         Happening::ReadBack,
+        Happening::HandedBack,
         Happening::NotProven,
         Happening::LossNoticed,
         Happening::Adopted,
@@ -64,6 +67,7 @@ pub(super) fn happening(action: Action, told: Told) -> Option<Happening> {
         (_, Told::ClaimFenced) => Happening::RefusedAtClaim,
         (_, Told::Outcome(SettleOutcome::Fenced { .. })) => Happening::RefusedAtSettle,
         (_, Told::Outcome(SettleOutcome::Settled)) => Happening::ReadBack,
+        (_, Told::HandedBack(1..)) => Happening::HandedBack,
         (Action::Prove(_), Told::NotOwner) => Happening::NotProven,
         (Action::NoticeLoss(_), _) => Happening::LossNoticed,
         (Action::Adopt, _) => Happening::Adopted,
@@ -108,7 +112,7 @@ fn who(action: Action) -> String {
         Action::ReadGeneration(me) | Action::Prove(me) | Action::Doubt(me) | Action::Finish(me) => name(b'A', me),
         Action::ReadBack(me) | Action::NoticeLoss(me) | Action::Release(me) | Action::Crash(me) => name(b'A', me),
         Action::Acquire(me, _) | Action::Mint(me, _) | Action::Register(me, _) => name(b'A', me),
-        Action::Claim(me, _) | Action::Settle(me, _) => name(b'A', me),
+        Action::Claim(me, _) | Action::Settle(me, _) | Action::HandBack(me, _) => name(b'A', me),
         Action::Expire | Action::Forget | Action::Restore => "lock".to_owned(),
         Action::Adopt => "operator".to_owned(),
         Action::Look(me) | Action::Write(me, _) | Action::CrashImporter(me) => format!("importer {}", me + 1),
@@ -124,6 +128,7 @@ fn in_words(before: &State, action: Action, told: Told) -> String {
         Reply::IsLost if came.is_empty() => format!("{asked}; the answer is lost"),
         Reply::IsLost => format!("{asked}: {came}; the answer is lost"),
         Reply::NeverAsked => format!("{asked}; the request is lost"),
+        Reply::Fails => format!("{asked}: {came}"),
     }
 }
 
@@ -138,6 +143,7 @@ fn asked(before: &State, action: Action) -> (String, Reply) {
         Action::Doubt(_) => ("was refused with an external token, and asks again whether the lease is its own", Reply::Comes),
         Action::Claim(_, reply) => ("claims", reply),
         Action::Settle(_, reply) => ("settles", reply),
+        Action::HandBack(_, reply) => ("hands its batches back", reply),
         Action::Finish(_) => ("marks the batch as settled, in a transaction of its own", Reply::Comes),
         Action::ReadBack(_) => ("reads back what became of it", Reply::Comes),
         Action::NoticeLoss(_) => ("sees that the lease is gone, and gives up", Reply::Comes),
@@ -179,7 +185,10 @@ fn came(told: Told) -> String {
         Told::Settled(batches) => format!("{} settled", bits(batches)),
         Told::EffectPosted(batches) => format!("the effect of {} is posted, its state not yet changed", bits(batches)),
         Told::NothingSettled => "nothing is written".to_owned(),
-        Told::KeyTaken => "the key of the entry is there already; the batch is given up".to_owned(),
+        Told::KeyTaken => "the key of the entry is there already".to_owned(),
+        Told::Failed => "the database refuses it, nothing is written".to_owned(),
+        Told::HandedBack(0) => "none is its own any more".to_owned(),
+        Told::HandedBack(batches) => bits(batches),
         Told::Outcome(outcome) => outcome_in_words(outcome),
         Told::File(true) => "it is there".to_owned(),
         Told::File(false) => "it is not there".to_owned(),

@@ -19,6 +19,7 @@ pub(super) fn actions(model: &Model, state: &State, me: u8, actions: &mut Vec<Ac
         actions.extend(replies.iter().filter(|reply| lost || **reply == Reply::Comes).map(|reply| action(me, *reply)));
     };
     let either = [Reply::Comes, Reply::IsLost];
+    let any = [Reply::Comes, Reply::IsLost, Reply::NeverAsked];
     match worker.at {
         At::Idle if state.ledger.has_due() && state.ledger.adopted => actions.push(Action::ReadGeneration(me)),
         At::Idle => {}
@@ -31,10 +32,14 @@ pub(super) fn actions(model: &Model, state: &State, me: u8, actions: &mut Vec<Ac
         At::Acquired | At::Proven => ask(Action::Register, &either),
         At::Refused => actions.push(Action::Doubt(me)),
         At::Registered => ask(Action::Claim, &either),
-        At::Claimed => ask(Action::Settle, &[Reply::Comes, Reply::IsLost, Reply::NeverAsked]),
+        At::Claimed => ask(Action::Settle, &any),
+        At::HandingBack => ask(Action::HandBack, &any),
         At::Half => actions.push(Action::Finish(me)),
         At::ReadBack { .. } => actions.push(Action::ReadBack(me)),
         At::Leaving => actions.push(Action::Release(me)),
+    }
+    if worker.at == At::Claimed && state.left.fails > 0 {
+        actions.push(Action::Settle(me, Reply::Fails));
     }
     if matches!(worker.at, At::Registered | At::Claimed) && state.lock.memory.held != Some(worker.nonce) {
         actions.push(Action::NoticeLoss(me));
@@ -169,6 +174,11 @@ impl Step<'_> {
     }
 
     pub(super) fn settle(mut self, reply: Reply) -> Told {
+        if reply == Reply::Fails {
+            self.state.left.fails -= 1;
+            self.go(At::HandingBack);
+            return Told::Failed;
+        }
         if self.lose(reply) && reply == Reply::NeverAsked {
             self.go(At::ReadBack { lost: true });
             return Told::NothingSettled;
@@ -195,17 +205,27 @@ impl Step<'_> {
     }
 
     fn settled(&mut self, posted: Posted, lost: bool) -> Told {
-        let claimed = self.worker().claimed;
         if posted.key_taken {
-            self.state.ledger.hand_back(claimed);
-            self.worker().claimed = 0;
-            self.go(At::Registered);
+            self.go(At::HandingBack);
             return Told::KeyTaken;
         }
+        let claimed = self.worker().claimed;
         let open = if lost { claimed } else { claimed & !posted.settled };
         self.worker().claimed = open;
         self.go(if open == 0 { At::Registered } else { At::ReadBack { lost } });
         if posted.settled == 0 { Told::NothingSettled } else { Told::Settled(posted.settled) }
+    }
+
+    pub(super) fn hand_back(mut self, reply: Reply) -> Told {
+        let (mine, claimed) = (self.stamp(), self.worker().claimed);
+        let lost = self.lose(reply);
+        let back = match reply {
+            Reply::NeverAsked => 0,
+            _ => self.state.ledger.hand_back(mine, claimed, self.model.protocol),
+        };
+        self.worker().claimed = 0;
+        self.go(if lost { At::Leaving } else { At::Registered });
+        Told::HandedBack(back)
     }
 
     /// Of a commit, at its instant.
@@ -249,13 +269,15 @@ impl Step<'_> {
         let nonce = self.worker().nonce;
         let held = self.state.lock.memory.held;
         let own = held == Some(nonce);
-        if own || !self.model.protocol.has(Protection::Nonce) {
+        let stray = !own && held.is_some() && !self.model.protocol.has(Protection::Nonce) && self.state.left.strays > 0;
+        self.state.left.strays -= u8::from(stray);
+        if own || stray {
             self.state.lock.memory.held = None;
         }
         self.worker().drop_grant();
-        match held {
-            _ if own => Told::LeaseFree,
-            Some(_) if !self.model.protocol.has(Protection::Nonce) => Told::ReleasedAnothers,
+        match (own, stray) {
+            (true, _) => Told::LeaseFree,
+            (_, true) => Told::ReleasedAnothers,
             _ => Told::NotHeld,
         }
     }

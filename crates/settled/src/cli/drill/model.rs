@@ -2,7 +2,7 @@
 
 use crate::config::ConfigError;
 use crate::exit;
-use crate::output::{self, plain_table, say};
+use crate::output::{self, say};
 use chaos::model::matrix::{Outcome, ROWS, Row};
 use std::process::ExitCode;
 
@@ -23,11 +23,22 @@ impl Model {
             Some(name) => vec![row_named(name)?],
             None => ROWS.iter().collect(),
         };
-        let outcomes: Vec<Outcome> = rows.into_iter().map(Row::run).collect();
-        match (self.json, self.show.is_some()) {
-            (true, _) => output::json(&outcomes)?,
-            (false, true) => outcomes.iter().for_each(tell),
-            (false, false) => table(&outcomes),
+        let print: fn(&Outcome) = match (self.json, self.show.is_some()) {
+            (true, _) => |_| {},
+            (false, true) => tell,
+            (false, false) => line,
+        };
+        let decided = |row: &Row| {
+            let outcome = row.run();
+            print(&outcome);
+            outcome
+        };
+        if !self.json && self.show.is_none() {
+            say!("{:<30} {:<8} {:>7} {:>5}  breaks", "name", "expected", "states", "steps");
+        }
+        let outcomes: Vec<Outcome> = rows.into_iter().map(decided).collect();
+        if self.json {
+            output::json(&outcomes)?;
         }
         let holds = outcomes.iter().all(Outcome::is_expected);
         Ok(ExitCode::from(if holds { exit::DONE } else { exit::BOOKS }))
@@ -40,23 +51,24 @@ fn row_named(name: &str) -> Result<&'static Row, ConfigError> {
     found.ok_or_else(|| ConfigError(format!("the model has no row {name:?}; it has {}", names())))
 }
 
-fn table(outcomes: &[Outcome]) {
-    let mut table = plain_table(["name", "taken away", "breaks", "states", "steps to it", "as expected"]);
-    for outcome in outcomes {
-        let each = |cell: fn(&chaos::model::matrix::Found) -> String| match outcome.found.as_slice() {
-            [] => "nothing".to_owned(),
-            found => found.iter().map(cell).collect::<Vec<_>>().join("\n"),
-        };
-        table.add_row([
-            outcome.row.name.to_owned(),
-            outcome.row.in_words(),
-            each(|found| found.damage.to_string()),
-            outcome.states().to_string(),
-            if outcome.found.is_empty() { String::new() } else { each(|found| found.timeline.len().to_string()) },
-            if outcome.is_expected() { "yes" } else { "NO" }.to_owned(),
-        ]);
+/// One row, as soon as it is decided. `steps` are those of a shortest way to the damage.
+fn line(outcome: &Outcome) {
+    let as_expected = if outcome.is_expected() { "yes" } else { "NO" };
+    let (name, states) = (outcome.row.name, outcome.states());
+    let mut found = outcome.found.iter().map(|found| (found.timeline.len().to_string(), found.damage.to_string()));
+    let (steps, damage) = found.next().unwrap_or_else(|| (String::new(), nothing(outcome)));
+    say!("{name:<30} {as_expected:<8} {states:>7} {steps:>5}  {damage}");
+    found.for_each(|(steps, damage)| say!("{:<30} {:<8} {:>7} {steps:>5}  {damage}", "", "", ""));
+}
+
+/// That nothing breaks is the promise where nothing is taken away, and a finding elsewhere.
+fn nothing(outcome: &Outcome) -> String {
+    match (outcome.is_whole(), outcome.row.away) {
+        (false, _) => "not decided: the space has no end".to_owned(),
+        (true, []) => "nothing".to_owned(),
+        (true, _) if outcome.row.covered.is_empty() => "nothing".to_owned(),
+        (true, _) => format!("nothing (a finding: {})", outcome.row.covered),
     }
-    say!("{table}");
 }
 
 fn tell(outcome: &Outcome) {
@@ -66,7 +78,7 @@ fn tell(outcome: &Outcome) {
         say!("  {:<26} {states:>7} states, {steps:>7} steps tried, at most {longest} in a row", explored.scope.name);
     }
     if outcome.found.is_empty() {
-        say!("nothing breaks");
+        say!("breaks: {}", nothing(outcome));
     }
     for found in &outcome.found {
         say!("");
