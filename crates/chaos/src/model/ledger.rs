@@ -128,7 +128,7 @@ impl Ledger {
 
     /// After a settlement that failed: its batches come back one by one, and the one that fails each time is given up. The product
     /// counts attempts until it does that; here it is given up at once.
-    pub(super) fn hand_back(&mut self, mine: Stamp, claimed: u8, protocol: Protocol) -> u8 {
+    pub(super) fn hand_back(&mut self, mine: Stamp, claimed: u8, in_vain: bool, protocol: Protocol) -> u8 {
         let fenced = protocol.has(Protection::ReleaseFence);
         if fenced && self.unit != mine {
             return 0;
@@ -137,8 +137,7 @@ impl Ledger {
         let open = |batch: &Batch| !protocol.has(Protection::ReleaseState) || batch.state == BatchState::Settling;
         let back = self.which(|batch| right(batch) && open(batch)) & claimed;
         for batch in of(&mut self.batches, back) {
-            let in_vain = batch.state == BatchState::Settling && batch.entries > 0;
-            let event = if in_vain { BatchEvent::GiveUp } else { BatchEvent::Release };
+            let event = if in_vain && batch.entries > 0 { BatchEvent::GiveUp } else { BatchEvent::Release };
             batch.state = batch::next(batch.state, event).unwrap_or(BatchState::Pending);
         }
         back

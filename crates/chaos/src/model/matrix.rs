@@ -73,7 +73,12 @@ pub const ROWS: &[Row] = &[
     ),
     finding("release-fence", &[ReleaseFence], "the holder whose batch is taken from it reads that back, and claims anew"),
     finding("release-state", &[ReleaseState], "only a settlement that failed is handed back, under its own stamp"),
-    finding("release-conditions", &[ReleaseFence, ReleaseState], "TODO"),
+    row("release-conditions", &[ReleaseFence, ReleaseState], &[Damage::UntrueOutcome, Damage::Stuck]),
+    row(
+        "release-conditions-and-entry-key",
+        &[ReleaseFence, ReleaseState, EntryKey],
+        &[Damage::DoubleSettlement, Damage::UntrueOutcome],
+    ),
     finding("nonce", &[Nonce], "the next holder's token is newer; but two can free each other's lease again and again"),
     finding("look-up", &[LookUp], "the unique key refuses the second"),
     finding("unique-identity", &[UniqueIdentity], "imports in turn look it up"),

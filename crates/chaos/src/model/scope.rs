@@ -60,7 +60,7 @@ const NOTHING: Scope = Scope {
 pub const SCOPES: [Scope; 11] = [
     Scope { name: "leases expire", workers: 2, batches: 1, expiries: 2, lost: 1, ..NOTHING },
     Scope { name: "processes die", workers: 2, batches: 1, expiries: 1, crashes: 1, ..NOTHING },
-    Scope { name: "processes die unheard", workers: 2, batches: 1, expiries: 1, lost: 1, crashes: 1, ..NOTHING },
+    Scope { name: "processes die unheard", workers: 2, batches: 1, lost: 1, crashes: 1, ..NOTHING },
     Scope { name: "settlements fail", workers: 2, batches: 2, most: 2, expiries: 1, lost: 1, fails: 1, ..NOTHING },
     Scope { name: "two batches at once", workers: 2, batches: 2, most: 2, expiries: 1, lost: 1, ..NOTHING },
     Scope { name: "three workers", workers: 3, batches: 1, expiries: 1, ..NOTHING },

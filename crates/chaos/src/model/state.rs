@@ -123,7 +123,10 @@ pub(super) enum At {
     /// Where effect and state are two transactions: between them.
     Half,
     /// Its settlement failed; the batches are still its own.
-    HandingBack,
+    HandingBack {
+        /// An entry's key refused it, and will each time.
+        in_vain: bool,
+    },
     /// Has no answer to a settlement, or one that leaves batches open.
     ReadBack {
         /// There was no answer.
@@ -183,7 +186,7 @@ impl State {
             lock: Lock::default(),
             workers: vec![Worker::default(); scope.workers.into()],
             importers: vec![Importer::Idle; scope.importers.into()],
-            left: Left { expiries, lost, crashes, fails, strays: 2, resets, adoptions },
+            left: Left { expiries, lost, crashes, fails, strays: 1, resets, adoptions },
             damage: Seen::default(),
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn actions(model: &Model, state: &State, me: u8, actions: &mut Vec<Ac
         At::Refused => actions.push(Action::Doubt(me)),
         At::Registered => ask(Action::Claim, &either),
         At::Claimed => ask(Action::Settle, &any),
-        At::HandingBack => ask(Action::HandBack, &any),
+        At::HandingBack { .. } => ask(Action::HandBack, &any),
         At::Half => actions.push(Action::Finish(me)),
         At::ReadBack { .. } => actions.push(Action::ReadBack(me)),
         At::Leaving => actions.push(Action::Release(me)),
@@ -176,7 +176,7 @@ impl Step<'_> {
     pub(super) fn settle(mut self, reply: Reply) -> Told {
         if reply == Reply::Fails {
             self.state.left.fails -= 1;
-            self.go(At::HandingBack);
+            self.go(At::HandingBack { in_vain: false });
             return Told::Failed;
         }
         if self.lose(reply) && reply == Reply::NeverAsked {
@@ -206,7 +206,7 @@ impl Step<'_> {
 
     fn settled(&mut self, posted: Posted, lost: bool) -> Told {
         if posted.key_taken {
-            self.go(At::HandingBack);
+            self.go(At::HandingBack { in_vain: true });
             return Told::KeyTaken;
         }
         let claimed = self.worker().claimed;
@@ -218,10 +218,11 @@ impl Step<'_> {
 
     pub(super) fn hand_back(mut self, reply: Reply) -> Told {
         let (mine, claimed) = (self.stamp(), self.worker().claimed);
+        let in_vain = self.worker().at == At::HandingBack { in_vain: true };
         let lost = self.lose(reply);
         let back = match reply {
             Reply::NeverAsked => 0,
-            _ => self.state.ledger.hand_back(mine, claimed, self.model.protocol),
+            _ => self.state.ledger.hand_back(mine, claimed, in_vain, self.model.protocol),
         };
         self.worker().claimed = 0;
         self.go(if lost { At::Leaving } else { At::Registered });
