@@ -3,6 +3,7 @@
 use crate::DrillError;
 use crate::instance::Instance;
 use crate::stage::Stage;
+use crate::verdict::LockService;
 use crate::without::Without;
 use chrono::NaiveDate;
 use ledger::{Ledger, OpenOptions};
@@ -24,11 +25,13 @@ pub struct Books<'a> {
     ledger: usize,
     url: String,
     settings: Vec<(String, String)>,
+    /// Of its lock service as well, if it promises as much.
+    replaced: bool,
 }
 
 impl<'a> Books<'a> {
     pub(crate) fn new(stage: &'a Stage, ledger: usize, url: &str) -> Books<'a> {
-        let books = Books { stage, ledger, url: url.to_owned(), settings: Vec::new() };
+        let books = Books { stage, ledger, url: url.to_owned(), settings: Vec::new(), replaced: false };
         // one batch a transaction and few units: whoever is hit has more to do
         books
             .with("lease.ttl_ms", TTL.as_millis())
@@ -44,6 +47,24 @@ impl<'a> Books<'a> {
         let mut books = self.clone();
         books.settings.push((key.to_owned(), value.to_string()));
         books
+    }
+
+    /// The same ledger, whose lock service is replaced by another in the course of the drill: a new etcd is no restart of the old one,
+    /// so the two have no common order.
+    #[must_use]
+    pub fn with_lock_service_replaced(&self) -> Books<'a> {
+        Books { replaced: true, ..self.clone() }
+    }
+
+    /// What the lock service of these settings promises.
+    pub(crate) fn lock_service(&self) -> LockService {
+        let of = |key: &str, default| {
+            let mut set = self.settings.iter().rev().filter(|(set, _)| set == key);
+            set.next().map_or(default, |(_, value)| value.as_str())
+        };
+        let keeps_order =
+            matches!(of("lease.backend", "database"), "etcd" | "database") && of("worker.guard", "lease") == "lease";
+        if keeps_order && !self.replaced { LockService::KeepsOrder } else { LockService::Forgets }
     }
 
     /// The same ledger by another way, for instance through a proxy.

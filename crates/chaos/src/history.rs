@@ -21,6 +21,8 @@ use uuid::Uuid;
 pub enum Op {
     /// A lease, of the lock service. `ok`: granted; `fail`: another has it.
     Acquire,
+    /// A place in the line for it, of the lock service: from then on it may be granted without another word. `fail`: there is no line.
+    StandInLine,
     /// More of it, or a proof that it is ours. `fail`: lost.
     Renew,
     /// Its end. `fail`: it was not held any more.

@@ -236,7 +236,7 @@ impl Stage {
     /// # Errors
     /// As [`Stage::judge`].
     pub async fn judgement(&self, books: &Books<'_>, healed: Option<Healed>) -> Result<Judgement, DrillError> {
-        verdict::judge(&self.history(books)?, books.open().await?.as_ref(), healed).await
+        verdict::judge(&self.history(books)?, books.open().await?.as_ref(), healed, books.lock_service()).await
     }
 
     /// A check of every rule.

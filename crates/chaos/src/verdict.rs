@@ -39,6 +39,10 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
     /// How many writes were refused because of their fence: what a drill about a pause must have some of.
     pub refused: u64,
+    /// How many settlements were not answered, because their process was killed or the line was.
+    pub unanswered: u64,
+    /// How many writes were asked for after a newer holder of their unit had registered: times that two believed they held it.
+    pub overlaps: u64,
 }
 
 /// When a drill had healed everything, and how soon work must have gone on after it.
@@ -48,6 +52,15 @@ pub struct Healed {
     pub at_us: u64,
     /// Some TTLs.
     pub limit: Duration,
+}
+
+/// What a lock service promises: whether its history is judged as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockService {
+    /// One grant at a time, whatever becomes of a server: etcd, and the database.
+    KeepsOrder,
+    /// Not that; or the history is of two services, one after the other. The ledger's invariants hold all the same.
+    Forgets,
 }
 
 impl Judgement {
@@ -68,9 +81,18 @@ impl Judgement {
 ///
 /// # Errors
 /// The books cannot be read.
-pub async fn judge(history: &[Line], books: &dyn Ledger, healed: Option<Healed>) -> Result<Judgement, DrillError> {
+pub async fn judge(
+    history: &[Line],
+    books: &dyn Ledger,
+    healed: Option<Healed>,
+    lock_service: LockService,
+) -> Result<Judgement, DrillError> {
     let books = FinalBooks::read(books).await?;
-    Ok(judge_by(&calls(history), &books, healed))
+    let mut judgement = judge_by(&calls(history), &books, healed);
+    if lock_service == LockService::KeepsOrder {
+        judgement.findings.push(leases::in_order(history));
+    }
+    Ok(judgement)
 }
 
 fn judge_by(calls: &[Call], books: &FinalBooks, healed: Option<Healed>) -> Judgement {
@@ -85,7 +107,12 @@ fn judge_by(calls: &[Call], books: &FinalBooks, healed: Option<Healed>) -> Judge
     ];
     findings.extend(healed.map(|healed| progress::soon_after(calls, healed)));
     let refused = |call: &&Call| call.op != Op::Step && call.phase == Phase::Fail && call.answered.word == FENCED;
-    Judgement { findings, refused: calls.iter().filter(refused).count() as u64 }
+    Judgement {
+        findings,
+        refused: calls.iter().filter(refused).count() as u64,
+        unanswered: once::unanswered(calls) as u64,
+        overlaps: fences::late(calls) as u64,
+    }
 }
 
 /// How many contradictions a finding shows.

@@ -136,6 +136,9 @@ impl From<sqlx::Error> for LedgerError {
             sqlx::Error::Database(database) => database.code().unwrap_or_default().into_owned(),
             sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
+            // no PostgreSQL is there, or it fell silent in the middle of a word: the driver reads the end of a connection that a
+            // balancer with no server behind it takes and closes as a byte 0, which no server says
+            | sqlx::Error::Protocol(_)
             | sqlx::Error::PoolTimedOut
             | sqlx::Error::PoolClosed
             | sqlx::Error::WorkerCrashed

@@ -39,7 +39,8 @@ async fn restored(stage: &Stage, etcd: &mut Etcd, arm: Arm, as_another: bool) ->
     etcd.snapshot(&snapshot)?;
     stage.tell("etcd", Mark::Note, format!("a snapshot is taken at revision {}", etcd.revision()?));
     (0..FORGOTTEN).try_for_each(|_| etcd.ctl(&["put", "somebody", "else"]).map(drop))?;
-    let books = on_etcd(&books(stage, LONG)?, etcd);
+    // no order of leases is looked for across the two: what the second one gives, the first may have given before
+    let books = on_etcd(&books(stage, LONG)?, etcd).with_lock_service_replaced();
     let frozen = Frozen::before_its_write(stage, &books, arm, LONG).await?.named(&name);
     frozen.tell_lock("etcd", &locks(etcd)?);
     let before = frozen.fence().await?;

@@ -1,17 +1,22 @@
 //! Several instances, faults by chance, new work all the time; and at the end nothing is lost, nothing is twofold.
 
 mod director;
+mod faults;
+mod instances;
 mod plan;
 
 use super::etcd_frozen_holder::freeze_past_the_ttl;
 use crate::books::TTL;
 use crate::drill::{Drill, Telling};
 use crate::event::since_boot_us;
+use crate::history::Op;
 use crate::instance::PATIENCE;
+use crate::record::Table;
 use crate::stage::until;
-use crate::verdict::Healed;
+use crate::verdict::{Healed, Judgement};
 use crate::{DrillError, Mark, Stage};
-use director::Director;
+use director::{BATCHES, Director};
+use domain::batch::BatchState;
 use lab::etcd::Etcd;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -26,6 +31,8 @@ pub(super) const DRILL: Drill = Drill {
 
 /// Work goes on so many TTLs after everything is well, at the latest. Most of it is how long a busy machine takes.
 const SOON: u32 = 15;
+/// How often somebody looks whether an instance has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 fn tell(stage: &Stage) -> Telling<'_> {
     Box::pin(async move {
@@ -40,7 +47,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
 }
 
 async fn soak(stage: &Stage) -> Result<(), DrillError> {
-    let (arm, options) = ("random faults", stage.options());
+    let options = stage.options();
     stage.tell(
         "director",
         Mark::Note,
@@ -49,22 +56,51 @@ async fn soak(stage: &Stage) -> Result<(), DrillError> {
     let mut director = Director::begin(stage)?;
     let begun = Instant::now();
     for (at, turn) in plan::plan(&mut stage.chance(18), options.instances, TTL, options.soak) {
-        sleep_until(begun + Duration::from_millis(at)).await;
+        let at = begun + Duration::from_millis(at);
+        while Instant::now() < at {
+            director.instances.look_after()?;
+            sleep_until(at.min(Instant::now() + LOOK_EVERY)).await;
+        }
         director.does(turn)?;
     }
-    director.heal()?;
+    director.heal().await?;
     let healed = Healed { at_us: since_boot_us(), limit: TTL * SOON };
     let ledger = director.books.open().await?;
     until("everything is settled", PATIENCE * 2, async || {
+        director.instances.look_after()?;
         let waiting = ledger.waiting().await?;
         Ok((waiting.pending + waiting.settling == 0).then_some(()))
     })
     .await?;
-    director.end().await?;
-    let judgement = stage.judgement(&director.books, Some(healed)).await?;
+    director.instances.end().await?;
+    sentence(stage, &director, healed).await
+}
+
+async fn sentence(stage: &Stage, director: &Director<'_>, healed: Healed) -> Result<(), DrillError> {
+    let (arm, books) = ("random faults", &director.books);
+    let judgement = stage.judgement(books, Some(healed)).await?;
     stage.must_hold_all(arm, &judgement);
-    let seen = format!("{}, and {} writes were refused", director.faults, judgement.refused);
+    let states = books.open().await?.status(None).await?.batches;
+    let all = u64::from(BATCHES) * director.files;
+    let seen: Vec<String> = states.iter().map(|(state, batches)| format!("{batches} {state}")).collect();
+    let settled = states.get(&BatchState::Settled) == Some(&all) && states.len() == 1;
+    stage.must_hold(arm, "every batch is settled, none is given up", format!("of {all}: {}", seen.join(", ")), settled);
+    let (ended, badly) = (director.instances.ended(), director.instances.ended_badly());
+    let seen = if badly.is_empty() { format!("{ended} were started again") } else { badly.join("; ") };
+    stage.must_hold(arm, "who ends untold was killed, or has met a service that is away", seen, badly.is_empty());
+    let own = stage.history(books)?.iter().filter(|line| line.op == Op::Fault).count() as u64;
+    let faults = director.faults + own;
+    let seen = format!("{faults}: {own} by the instances to themselves, {} from outside", director.faults);
     // a hundred in five minutes
-    stage.must_bite(arm, "a fault every three seconds", seen, director.faults >= options.soak.as_secs() / 3);
+    stage.must_bite(arm, "there are twenty faults a minute", seen, faults >= stage.options().soak.as_secs() / 3);
+    let Judgement { refused, unanswered, overlaps, .. } = judgement;
+    stage.must_bite(arm, "late writes are refused", refused.to_string(), refused > 0);
+    stage.must_bite(arm, "settlements get no answer", unanswered.to_string(), unanswered > 0);
+    let mut table = Table::new(
+        "what happened",
+        ["batches", "faults by the instances", "faults from outside", "ended untold", "refused", "unanswered", "overlaps"],
+    );
+    table.row([all, own, director.faults, ended as u64, refused, unanswered, overlaps].map(|count| count.to_string()));
+    stage.table(table);
     Ok(())
 }

@@ -6,6 +6,8 @@ use crate::books::Books;
 use crate::instance::{Instance, PATIENCE};
 use crate::record::Table;
 use crate::stage::until;
+use crate::verdict::fences::SUPERSEDED;
+use crate::verdict::final_books::VERIFIED;
 use crate::{DrillError, Mark, Stage, Without};
 use domain::batch::BatchState;
 use domain::fence::Fence;
@@ -158,12 +160,6 @@ impl TakenOver<'_> {
     /// A wakes and writes; when it is known what came of it, B wakes as well.
     pub(super) async fn woken(mut self) -> Result<Figures, DrillError> {
         let committed = self.late_write().await?;
-        let Frozen { stage, name, arm, .. } = &self.frozen;
-        let seen = if committed { "the write went in" } else { "the write was refused" };
-        match arm {
-            Arm::Fence => stage.must_hold(name, "a superseded holder commits nothing", seen, !committed),
-            Arm::WithoutFence => stage.must_break(name, "a superseded holder commits", seen, committed),
-        }
         self.b.wake()?;
         self.b.end_well::<serde_json::Value>().await?;
         // where tokens come from another source by now it is told so, and stops
@@ -192,19 +188,25 @@ impl TakenOver<'_> {
         Ok(committed)
     }
 
+    /// The damage of the control arm is what the judge finds. The books themselves hold there too: a batch has
+    /// one state. (Both are told that they have settled it: A wrote under B's name, and B takes that for its own write.)
     async fn check_books(&self) -> Result<(), DrillError> {
         let Frozen { stage, name, arm, books, .. } = &self.frozen;
-        let ledger = books.open().await?;
-        let refused = ledger.rejections(8).await?;
-        let operations = refused.iter().map(|refused| refused.operation.as_str()).collect::<Vec<_>>().join(", ");
-        if *arm == Arm::Fence {
-            stage.must_bite(name, "the late write is refused", format!("refused: {operations}"), operations.contains("settle"));
+        match arm {
+            Arm::Fence => {
+                let refused = stage.judge(name, books).await?;
+                stage.must_bite(name, "the late write is refused", format!("{refused} refused"), refused > 0);
+            }
+            Arm::WithoutFence => {
+                let judgement = stage.judgement(books, None).await?;
+                let found = judgement.of(SUPERSEDED).map(|finding| finding.seen.clone()).unwrap_or_default();
+                stage.must_break(name, "a superseded holder commits", found, judgement.breaks(SUPERSEDED));
+                let verified = judgement.of(VERIFIED).map(|finding| finding.seen.clone()).unwrap_or_default();
+                stage.must_hold(name, VERIFIED, verified, !judgement.breaks(VERIFIED));
+            }
         }
-        let report = ledger.verify().await?;
-        stage.must_hold(name, "the books hold", format!("verify ok: {}", report.ok), report.ok);
-        let settled = report.batches.get(&BatchState::Settled).copied().unwrap_or(0);
-        let seen = format!("{settled} settled, {} journal entries", report.journal_entries);
-        stage.must_hold(name, "the batch is settled once", seen, settled == 1 && report.batches.len() == 1);
+        let settled = books.open().await?.status(None).await?.batches.get(&BatchState::Settled).copied().unwrap_or(0);
+        stage.must_hold(name, "the batch is settled", format!("{settled} of 1"), settled == 1);
         Ok(())
     }
 }

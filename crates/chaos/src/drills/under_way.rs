@@ -5,7 +5,6 @@ use crate::instance::{Instance, PATIENCE};
 use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
 use domain::batch::BatchState;
-use serde_json::Value;
 use std::time::Duration;
 
 /// So many that a run is not over before something can happen to it, on however fast a machine.
@@ -84,14 +83,12 @@ impl<'a> UnderWay<'a> {
     }
 
     async fn check_books(&mut self, all: u64) -> Result<(), DrillError> {
-        let mut settled = 0;
         for instance in &mut self.instances {
-            let (_, out) = instance.end().await?;
-            settled += serde_json::from_str::<Value>(&out)?["batches_settled"].as_u64().unwrap_or(0);
+            instance.end().await?;
         }
-        self.stage.must_hold(self.arm, "every batch is settled once", format!("{settled} of {all}"), settled == all);
-        let report = self.books.open().await?.verify().await?;
-        self.stage.must_hold(self.arm, "the books hold", format!("verify ok: {}", report.ok), report.ok);
+        self.stage.judge(self.arm, &self.books).await?;
+        let settled = self.settled().await?;
+        self.stage.must_hold(self.arm, "every batch is settled", format!("{settled} of {all}"), settled == all);
         Ok(())
     }
 }

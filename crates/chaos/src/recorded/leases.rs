@@ -65,7 +65,13 @@ impl Backend for RecordedBackend {
     }
 
     async fn stand_in_line(&mut self, ask: &Ask) -> Result<Line, LeaseError> {
-        self.backend.stand_in_line(ask).await
+        let sent = self.backend.stand_in_line(ask);
+        call(&self.history, (Op::StandInLine, of(ask)), sent, |answer| match answer {
+            Ok(Line::Place(_)) => (Phase::Ok, of(ask)),
+            Ok(Line::None) => (Phase::Fail, of(ask)),
+            Err(error) => unanswered(ask, error),
+        })
+        .await
     }
 
     async fn renew(&mut self, ask: &Ask) -> Result<Renew, LeaseError> {

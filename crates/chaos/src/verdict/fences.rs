@@ -61,6 +61,13 @@ pub fn losers_left_nothing(calls: &[Call], books: &FinalBooks) -> Finding {
     finding(LEFT_NOTHING, looked_at, against.collect())
 }
 
+/// How many writes were asked for after a newer holder of the unit had registered.
+pub(super) fn late(calls: &[Call]) -> usize {
+    let registered: Vec<&Call> = calls.iter().filter(|call| call.is_ok(Op::Register)).collect();
+    let writes: Vec<&Call> = calls.iter().filter(|call| is_write(call.op)).collect();
+    overtaken(&registered, &writes).len()
+}
+
 const fn is_write(op: Op) -> bool {
     matches!(op, Op::Register | Op::Claim | Op::Settle | Op::HandBack)
 }

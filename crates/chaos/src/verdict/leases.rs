@@ -6,7 +6,9 @@
 //!
 //! What nobody knows the end of stays open for ever. A renewal or a release without an end can be left out: it changes nothing that an
 //! expiry could not. An acquisition without an end counts as granted where something succeeded with its nonce later, and else may be
-//! what kept others out.
+//! what kept others out. So does a place in the line: who waits in one may be the holder before it knows.
+//!
+//! Only a lock service that keeps its promises by itself is asked: etcd, and the database. Redis is known to break them, see its drills.
 //!
 //! Linearizability: M. Herlihy and J. Wing (1990).
 
@@ -15,6 +17,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+use super::{Finding, finding};
 use crate::history::{Line, Op, Phase};
 use domain::ids::HolderId;
 use search::{Edge, Failed, search};
@@ -22,6 +25,23 @@ use spec::{Call, Came};
 use std::collections::BTreeMap;
 use thiserror::Error;
 use uuid::Uuid;
+
+/// The rule, of an arm whose leases are in etcd or in the database.
+pub const LINEARIZABLE: &str = "the lease history is linearizable";
+
+/// The same as a finding of the judge.
+#[must_use]
+pub fn in_order(lines: &[Line]) -> Finding {
+    match linearizable(lines) {
+        Ok(Checked { leases, calls, grants, tokens, unknown, most_orders }) => {
+            let seen = format!(
+                "{leases} leases, {calls} calls, {grants} grants, {tokens} tokens of the ledger, {unknown} calls without an answer, at most {most_orders} orders at once"
+            );
+            finding(LINEARIZABLE, seen, Vec::new())
+        }
+        Err(error) => finding(LINEARIZABLE, String::new(), vec![error.to_string()]),
+    }
+}
 
 /// What was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,7 +90,7 @@ pub fn linearizable(lines: &[Line]) -> Result<Checked, NotLinearizable> {
     let calls = whole(&sorted);
     let tokens = minted(&calls);
     let mut by_lease: BTreeMap<&str, Vec<Whole<'_>>> = BTreeMap::new();
-    for call in calls.iter().filter(|call| matches!(call.begin.op, Op::Acquire | Op::Renew | Op::Release)) {
+    for call in calls.iter().filter(|call| matches!(call.begin.op, Op::Acquire | Op::StandInLine | Op::Renew | Op::Release)) {
         by_lease.entry(call.begin.of.lease.as_deref().unwrap_or_default()).or_default().push(*call);
     }
     let mut checked = Checked { leases: by_lease.len(), tokens: tokens.len(), ..Checked::default() };
@@ -146,12 +166,14 @@ fn one(calls: &[Whole<'_>], tokens: &BTreeMap<(Uuid, u64), i64>, checked: &mut C
     let mut grants: BTreeMap<Option<Uuid>, usize> = BTreeMap::new();
     // when something first succeeded with a nonce
     let mut proven: BTreeMap<Option<Uuid>, u64> = BTreeMap::new();
-    for call in calls.iter().filter(|call| call.begin.op != Op::Acquire && call.succeeded() && call.nonce().is_some()) {
+    let shows =
+        |call: &&Whole<'_>| matches!(call.begin.op, Op::Renew | Op::Release) && call.succeeded() && call.nonce().is_some();
+    for call in calls.iter().filter(shows) {
         let at = call.end.map_or(u64::MAX, |end| end.at_us);
         proven.entry(call.nonce()).and_modify(|first| *first = at.min(*first)).or_insert(at);
     }
-    let mut edges: Vec<(u64, u8, Edge)> = Vec::new();
-    for (number, call) in calls.iter().enumerate() {
+    let mut edges: Vec<(u64, u8, Edge)> = places(calls).map(|at| (at, 1, Edge::Orphan)).collect();
+    for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.begin.op != Op::StandInLine) {
         let next = grants.len();
         let grant = *grants.entry(call.nonce().or(Some(Uuid::from_u128(number as u128)))).or_insert(next);
         let begin = call.begin.at_us;
@@ -178,6 +200,16 @@ fn one(calls: &[Whole<'_>], tokens: &BTreeMap<(Uuid, u64), i64>, checked: &mut C
     })?;
     checked.most_orders = checked.most_orders.max(most);
     Ok(())
+}
+
+/// When somebody first stood in the line. It is asked for again and again, and may be granted once.
+fn places(calls: &[Whole<'_>]) -> impl Iterator<Item = u64> {
+    let had = |call: &&Whole<'_>| call.begin.op == Op::StandInLine && call.end.is_none_or(|end| end.phase == Phase::Ok);
+    let mut first: BTreeMap<Option<Uuid>, u64> = BTreeMap::new();
+    for call in calls.iter().filter(had) {
+        first.entry(call.nonce()).or_insert(call.begin.at_us);
+    }
+    first.into_values()
 }
 
 fn in_spec(call: &Whole<'_>, grant: usize, ok: bool, tokens: &BTreeMap<(Uuid, u64), i64>) -> (Call, Came) {

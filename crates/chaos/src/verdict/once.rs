@@ -74,7 +74,7 @@ pub fn unknown_resolved(calls: &[Call], books: &FinalBooks) -> Finding {
         .filter(|call| matches!(call.op, Op::Claim | Op::Settle))
         .flat_map(|call| call.asked.batches.iter().chain(&call.answered.batches).copied())
         .collect();
-    let unknown = calls.iter().filter(|call| call.op == Op::Settle && call.phase == Phase::Unknown).count();
+    let unknown = unanswered(calls);
     let mut open: Vec<i64> = asked.iter().copied().filter(|batch| !is_over(books, *batch)).collect();
     open.sort_unstable();
     let against = open.iter().map(|batch| match books.batches.get(batch) {
@@ -83,6 +83,10 @@ pub fn unknown_resolved(calls: &[Call], books: &FinalBooks) -> Finding {
     });
     let looked_at = format!("{} batches asked for, {unknown} calls without an answer", asked.len());
     finding(UNKNOWN_RESOLVED, looked_at, against.collect())
+}
+
+pub(super) fn unanswered(calls: &[Call]) -> usize {
+    calls.iter().filter(|call| call.op == Op::Settle && call.phase == Phase::Unknown).count()
 }
 
 fn is_over(books: &FinalBooks, batch: i64) -> bool {

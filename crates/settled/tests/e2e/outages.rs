@@ -4,6 +4,8 @@ use crate::serve::{get, metric};
 use crate::world::{Instance, World, nightly, wait_until};
 use lab::postgres::{Durability, Postgres};
 use lab::trials::Suite;
+use std::io::Read;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 pub(crate) fn add(suite: Suite) -> Suite {
@@ -16,7 +18,37 @@ pub(crate) fn add(suite: Suite) -> Suite {
         .with_postgres("R14 the database is lost during a run: the run goes on, and the next one is planned", |_| {
             lost_during_a_run()
         })
+        .with_postgres("an instance that starts while the database is down says so, also behind a balancer", |_| {
+            down_at_the_start()
+        })
         .with_postgres("R10 idle instances ask rarely, and not together", |_| idle())
+}
+
+/// A balancer takes connections and closes them where no server is behind it: that is an outage too, and no answer of a database.
+fn down_at_the_start() {
+    let balancer = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let behind_nothing = balancer.local_addr().expect("an address");
+    // it ends with the test's process
+    std::thread::spawn(move || {
+        for connection in balancer.incoming() {
+            let mut connection = connection.expect("a connection");
+            // what is left unread would make it a reset
+            let _ = connection.read(&mut [0; 1_024]);
+        }
+    });
+    let mut server = Postgres::start(Durability::Off).expect("a server");
+    let database = server.create_database("night").expect("a database");
+    let direct = served(&World::postgres(&database));
+    let url = format!("postgres://somebody@{behind_nothing}/night");
+    let balanced = direct.with_more(&[("SETTLED__DATABASE__URL", &url)]);
+    server.kill().expect("a kill");
+    for (way, world) in [("directly", &direct), ("by a balancer", &balanced)] {
+        for command in ["serve", "run"] {
+            let (code, _, told) = world.settled(&[command]);
+            assert_eq!(code, 4, "{command}, {way}: {told}");
+            assert!(told.contains("cannot be reached"), "{command}, {way}: {told}");
+        }
+    }
 }
 
 fn served(world: &World) -> World {

@@ -1,8 +1,8 @@
 //! Who does what the plan says.
 
+use super::instances::{IDLE, Instances};
 use super::plan::{Harm, Line, Turn};
 use crate::books::{Books, FIRST_DAY};
-use crate::instance::Instance;
 use crate::{DrillError, Mark, Stage};
 use chrono::Days;
 use lab::etcd::Etcd;
@@ -11,10 +11,13 @@ use lab::proxy::{Proxy, Way};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Batches of one file: some seconds of work, so that faults meet it.
-const BATCHES: u32 = 40;
+/// Batches of one file, of which there is one every three seconds: work that never ends, and no backlog.
+pub(super) const BATCHES: u32 = 24;
+/// No poison is among the batches, so none may be given up. Whoever has one in hand is hurt one time in ten or so, by itself or by the
+/// director; that this happens to one batch twenty times in a row is no chance any more, and would be a finding.
+const ATTEMPTS: u32 = 20;
 /// Every request to the servers takes so long each way at its best, so that faults meet requests under way.
-const FAR: Duration = Duration::from_millis(4);
+const FAR: Duration = Duration::from_millis(3);
 /// Small against the TTL, large against a request.
 const SLOW: Duration = Duration::from_millis(40);
 
@@ -25,8 +28,8 @@ pub(super) struct Director<'a> {
     lock_service: Proxy,
     database: Proxy,
     pub(super) books: Books<'a>,
-    instances: Vec<Option<Instance>>,
-    files: u64,
+    pub(super) instances: Instances<'a>,
+    pub(super) files: u64,
     pub(super) faults: u64,
     // after the instances, so that it outlives them
     _etcd: Etcd,
@@ -41,10 +44,13 @@ impl<'a> Director<'a> {
         let database = Proxy::start(place)?;
         let lock_service = Proxy::start(address(&etcd.endpoints().concat())?)?;
         let books = stage.books(&url).with("lease.backend", "etcd").with("lease.etcd.endpoints", lock_service.address());
-        // who is killed is no batch's fault
-        let books = books.with("worker.max_attempts", 10_000).with("worker.partitions", 8).with("worker.poll_ms", 100);
+        let books = books.with("worker.idle_timeout_ms", IDLE.as_millis()).with("worker.max_attempts", ATTEMPTS);
+        // half of the instances wait for a unit: whoever is held up is succeeded before it goes on
+        let units = stage.options().instances.div_ceil(2);
+        let books = books.with("worker.partitions", units).with("worker.poll_ms", 100);
         let books = books.with("serve.idle_poll_ms", 200).with("admin.listen", "127.0.0.1:0");
-        let instances = (0..stage.options().instances).map(|_| None).collect();
+        let way = books.by_way_of(&url.replace(&place.to_string(), &database.address().to_string()));
+        let instances = Instances::none(stage, way, true);
         let mut director =
             Director { stage, postgres, lock_service, database, books, instances, files: 0, faults: 0, _etcd: etcd };
         director.well(Line::LockService);
@@ -52,21 +58,18 @@ impl<'a> Director<'a> {
         director.take_in()?;
         // opens the run that makes due what is taken in later
         director.books.start("first", &["run", "--json"])?.process.wait(crate::instance::PATIENCE)?;
-        (0..director.instances.len()).try_for_each(|who| director.start(who))?;
+        director.instances.start_all()?;
         Ok(director)
     }
 
     pub(super) fn does(&mut self, turn: Turn) -> Result<(), DrillError> {
         self.faults += u64::from(turn.is_fault());
         match turn {
-            Turn::Freeze(who) => self.instance(who)?.freeze(),
-            Turn::Wake(who) => self.instance(who)?.wake(),
-            Turn::Kill(who) => self.instance(who)?.kill(),
-            Turn::Stop(who) => {
-                self.stage.tell(&name(who), Mark::Note, "is to stop (SIGTERM)");
-                Ok(self.instance(who)?.process.terminate()?)
-            }
-            Turn::Start(who) => self.start(who),
+            Turn::Freeze(who) => self.instances.freeze(who),
+            Turn::Wake(who) => self.instances.wake(who),
+            Turn::Kill(who) => self.instances.kill(who),
+            Turn::Stop(who) => self.instances.stop(who),
+            Turn::Start(who) => self.instances.start(who),
             Turn::Hurt(line, harm) => self.hurt(line, harm),
             Turn::Heal(line) => {
                 self.stage.tell(line.name(), Mark::Heal, "passes everything again");
@@ -82,47 +85,13 @@ impl<'a> Director<'a> {
         }
     }
 
-    /// Everybody is well, and there is work.
-    pub(super) fn heal(&mut self) -> Result<(), DrillError> {
-        self.stage.tell("director", Mark::Heal, "everything is healed");
+    /// Everybody is well, hurts itself no more, and there is work.
+    pub(super) async fn heal(&mut self) -> Result<(), DrillError> {
+        self.stage.tell("director", Mark::Heal, "everything is healed; chaos mode is off from the next start on");
         self.well(Line::LockService);
         self.well(Line::Database);
-        for who in 0..self.instances.len() {
-            self.instance(who)?;
-        }
+        self.instances.heal().await?;
         self.take_in()
-    }
-
-    /// Everybody stops, so that the histories are whole.
-    pub(super) async fn end(&mut self) -> Result<(), DrillError> {
-        for instance in self.instances.iter_mut().flatten() {
-            if instance.process.ended()?.is_none() {
-                instance.process.terminate()?;
-            }
-        }
-        for instance in self.instances.iter_mut().flatten() {
-            instance.end().await?;
-        }
-        Ok(())
-    }
-
-    /// One that ended because a service was away at its start is started again, as a service manager would.
-    fn instance(&mut self, who: usize) -> Result<&mut Instance, DrillError> {
-        let ended = self.instances[who].as_mut().map(|instance| instance.process.ended()).transpose()?.flatten();
-        if let Some(status) = ended {
-            self.stage.tell(&name(who), Mark::End, format!("had ended by itself: {status}"));
-            self.start(who)?;
-        }
-        self.instances[who].as_mut().ok_or_else(|| DrillError::Story(format!("{} was never started", name(who))))
-    }
-
-    /// What is left of an earlier start, which may drain for long where a line is hurt, is killed.
-    fn start(&mut self, who: usize) -> Result<(), DrillError> {
-        self.instances[who] = None;
-        let place = place_of(self.books.url())?.to_string();
-        let url = self.books.url().replace(&place, &self.database.address().to_string());
-        self.instances[who] = Some(self.books.by_way_of(&url).start(&name(who), &["serve"])?);
-        Ok(())
     }
 
     fn hurt(&self, line: Line, harm: Harm) -> Result<(), DrillError> {
@@ -178,10 +147,6 @@ impl Harm {
             Harm::Slow => "slow",
         }
     }
-}
-
-fn name(who: usize) -> String {
-    u8::try_from(who).map_or_else(|_| who.to_string(), |who| char::from(b'A'.saturating_add(who)).to_string())
 }
 
 fn place_of(url: &str) -> Result<SocketAddr, DrillError> {
