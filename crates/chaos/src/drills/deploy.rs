@@ -7,6 +7,7 @@ use crate::instance::{Instance, PATIENCE};
 use crate::record::Table;
 use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
+use serde_json::Value;
 use std::time::Duration;
 
 pub(super) const DRILL: Drill = Drill {
@@ -26,8 +27,9 @@ const KILLS: usize = 4;
 const BATCHES: u32 = 320;
 /// Each way to the database: slow enough for all restarts to come in the middle.
 const AWAY: Duration = Duration::from_millis(6);
-/// Who has a unit: a lease that has not run out, and the ledger's word.
-const HOLDERS: &str = "SELECT holder FROM unit_fence JOIN lease USING (holder) WHERE expires_at > clock_timestamp()";
+/// Who has a unit, by a lease that has not run out and by the ledger's word: `UNIT:FENCE|HOLDER`.
+const HOLDERS: &str = "SELECT f.unit || ':' || f.generation || '.' || f.token, f.holder FROM unit_fence f
+    JOIN lease l ON l.holder = f.holder AND l.name LIKE '%/unit/' || f.unit WHERE l.expires_at > clock_timestamp()";
 /// Between two batches of a unit, in ms.
 const LONGEST_WAIT: &str = "SELECT coalesce(max(1000 * extract(epoch FROM wait)), 0)::bigint FROM (SELECT
     settled_at - lag(settled_at) OVER (PARTITION BY unit ORDER BY settled_at) AS wait
@@ -118,19 +120,28 @@ fn served<'a>(books: &Books<'a>) -> Books<'a> {
     books.with("admin.listen", "127.0.0.1:0").with("serve.idle_poll_ms", 500).with("worker.poll_ms", 200)
 }
 
-/// One that has a unit, by its lease and by the ledger, and its id there; a different one each time if it can be.
+/// One that has a unit now, and its id in the ledger; a different one each time if it can be.
 async fn at_work(ledger: &Far<'_>, instances: &[Instance], restart: usize) -> Result<(usize, String), DrillError> {
     until("one of the instances has a unit", PATIENCE, async || {
-        let holders = ledger.database.query(HOLDERS)?;
-        let has_a_unit = |n: usize| Some((n, holder_of(&instances[n]).filter(|holder| holders.contains(holder))?));
+        let rows = ledger.database.query(HOLDERS)?;
+        let holders: Vec<(&str, &str)> = rows.lines().filter_map(|row| row.split_once('|')).collect();
+        let has_a_unit = |n: usize| {
+            let registered = registrations(&instances[n]);
+            let (_, holder) = holders.iter().find(|(fence, _)| registered.iter().any(|own| own == fence))?;
+            Some((n, (*holder).to_owned()))
+        };
         Ok((0..NAMES.len()).map(|n| (n + restart) % NAMES.len()).find_map(has_a_unit))
     })
     .await
 }
 
-/// The id under which an instance asks for leases.
-fn holder_of(instance: &Instance) -> Option<String> {
-    instance.events().iter().find_map(|event| event["holder.id"].as_str().map(str::to_owned))
+/// Every `UNIT:FENCE` that an instance was registered under.
+fn registrations(instance: &Instance) -> Vec<String> {
+    let of = |event: &Value| {
+        let registered = event["message"].as_str()?.starts_with("registered");
+        registered.then(|| Some(format!("{}:{}", event["unit"].as_i64()?, event["fence"].as_str()?)))?
+    };
+    instance.events().iter().filter_map(of).collect()
 }
 
 /// Ends it; `true` if it ended well.

@@ -71,11 +71,11 @@ async fn nobody_begins(stage: &Stage, books: &Books<'_>, frozen: &Frozen<'_>, b:
     b.wait_for("is out").await?;
     stage.tell("B", Mark::Lost, "knows that the lock service is out, and waits");
     // longer than A's lease would have lasted, had etcd gone on
-    tokio::time::sleep(SHORT + SHORT / 2).await;
+    tokio::time::sleep(SHORT + SHORT / 4).await;
     let (after, settled) = (frozen.fence().await?, books.settled_batches().await?);
     let claims = stage.history(books)?.iter().filter(|line| line.op == Op::Claim && line.phase == Phase::Ok).count() - claimed;
     let seen = format!("fence {before}, then {after}; {claims} claims, {settled} settled");
-    let must = format!("nobody is registered, claims or settles without a quorum, in {} ms", (SHORT + SHORT / 2).as_millis());
+    let must = format!("nobody is registered, claims or settles without a quorum, in {} ms", (SHORT + SHORT / 4).as_millis());
     stage.must_hold(Arm::Fence.name(), &must, seen, after == before && claims == 0 && settled == 0);
     Ok(())
 }

@@ -21,11 +21,11 @@ pub(super) const WAITERS: usize = 1_000;
 /// What PostgreSQL has connections for.
 pub(super) const WAITERS_OF_DATABASE: usize = 250;
 /// How long each holds it.
-pub(super) const HELD_MS: u64 = 200;
+pub(super) const HELD_MS: u64 = 100;
 
-const RELEASES: u64 = 10;
+const RELEASES: u64 = 20;
 /// How long is looked at while nothing is released.
-const IDLE: Duration = Duration::from_millis(1_500);
+const IDLE: Duration = Duration::from_millis(1_000);
 /// Between an error and the next try.
 const AFTER_AN_ERROR: Duration = Duration::from_millis(200);
 const EVERY: Duration = Duration::from_millis(10);
