@@ -136,22 +136,35 @@ async fn measure(
     mut hand_over: impl AsyncFnMut() -> Result<(), DrillError>,
 ) -> Result<Ran, DrillError> {
     counts.until_all_wait(waiters).await?;
-    let rate_before = idle_rate(counts).await?;
-    let (before, begun) = (counts.so_far().await?, Instant::now());
+    let first = Reading::take(counts).await?;
+    tokio::time::sleep(IDLE).await;
+    let begun = Reading::take(counts).await?;
     for _ in 0..RELEASES {
         hand_over().await?;
         tokio::time::sleep(Duration::from_millis(HELD_MS)).await;
     }
-    let (requests, took) = (counts.so_far().await? - before, begun.elapsed());
-    let idle_rate = rate_before.max(idle_rate(counts).await?);
+    let ended = Reading::take(counts).await?;
+    tokio::time::sleep(IDLE).await;
+    let last = Reading::take(counts).await?;
+    let idle_rate = begun.rate_since(&first).max(last.rate_since(&ended));
+    let (requests, took) = (ended.requests - begun.requests, ended.at - begun.at);
     Ok(Ran { waiters, idle_rate, requests, releases: RELEASES, took, again: 0 })
 }
 
-/// Requests in a second in which nothing is released.
-async fn idle_rate(counts: &Counts<'_>) -> Result<u64, DrillError> {
-    let (before, begun) = (counts.so_far().await?, Instant::now());
-    tokio::time::sleep(IDLE).await;
-    Ok(per_second(counts.so_far().await? - before, begun.elapsed()))
+/// How many requests by then.
+struct Reading {
+    requests: u64,
+    at: Instant,
+}
+
+impl Reading {
+    async fn take(counts: &Counts<'_>) -> Result<Reading, DrillError> {
+        Ok(Reading { requests: counts.so_far().await?, at: Instant::now() })
+    }
+
+    fn rate_since(&self, before: &Reading) -> u64 {
+        per_second(self.requests - before.requests, self.at - before.at)
+    }
 }
 
 /// As many open files as a thousand keepers need, where the machine lets us.
