@@ -52,7 +52,12 @@ fn tell(stage: &Stage) -> Telling<'_> {
             } else {
                 stage.must_break(arm, "one update is lost", seen, value == 1 && did.first_rows == 1);
             }
-            let articles = if guard == Guard::Fence { "refused, 0 rows" } else { "1" };
+            let articles = match (guard, renews) {
+                // they have no timer
+                (_, true) => "-",
+                (Guard::Fence, false) => "refused, 0 rows",
+                (Guard::Nothing | Guard::Check, false) => "1",
+            };
             table.row([arm, &value.to_string(), "2", &rows, outcome, articles].map(str::to_owned));
         }
         stage.table(table);
