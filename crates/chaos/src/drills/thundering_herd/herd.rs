@@ -9,6 +9,7 @@ use domain::ids::{HolderId, LedgerId};
 use lease::{Connector, Keeper, KeeperSettings, LeaseName, Release};
 use redis::Client;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,8 +27,10 @@ pub(super) const HELD_MS: u64 = 100;
 const RELEASES: u64 = 20;
 /// How long is looked at while nothing is released.
 const IDLE: Duration = Duration::from_millis(1_000);
-/// Between an error and the next try.
-const AFTER_AN_ERROR: Duration = Duration::from_millis(200);
+/// Between an error and the next try, chosen anew each time.
+const AFTER_AN_ERROR_MS: RangeInclusive<u64> = 500..=3_000;
+/// They come one after the other: a busy server answers none of a thousand that connect at once.
+const APART: Duration = Duration::from_millis(3);
 const EVERY: Duration = Duration::from_millis(10);
 /// Nobody loses it by time.
 const TTL: Duration = Duration::from_secs(600);
@@ -69,10 +72,11 @@ pub(super) async fn keepers(
                     // a busy server; whoever waits asks again
                     Err(_) => errors.fetch_add(1, Ordering::Relaxed),
                 };
-                tokio::time::sleep(AFTER_AN_ERROR).await;
+                tokio::time::sleep(Duration::from_millis(rand::random_range(AFTER_AN_ERROR_MS))).await;
             };
             let _ = got.send(lease);
         });
+        tokio::time::sleep(APART).await;
     }
     let mut held = Some(next(&mut granted).await?);
     let ran = measure(counts, waiters, async || {
