@@ -6,10 +6,12 @@ use crate::stage::Stage;
 use crate::verdict::LockService;
 use crate::without::{self, Without};
 use chrono::NaiveDate;
+use domain::batch::BatchState;
 use ledger::{Ledger, OpenOptions};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// The time to live of leases in drills: short, so that nobody waits for a takeover.
 pub const TTL: Duration = Duration::from_millis(2_000);
@@ -24,6 +26,8 @@ pub struct Books<'a> {
     /// Which of the drill's ledgers it is, whatever way leads to it.
     ledger: usize,
     url: String,
+    /// To look at it, once it was looked at.
+    opened: Arc<OnceCell<Arc<dyn Ledger>>>,
     settings: Vec<(String, String)>,
     /// Of its lock service as well, if it promises as much.
     replaced: bool,
@@ -31,7 +35,7 @@ pub struct Books<'a> {
 
 impl<'a> Books<'a> {
     pub(crate) fn new(stage: &'a Stage, ledger: usize, url: &str) -> Books<'a> {
-        let books = Books { stage, ledger, url: url.to_owned(), settings: Vec::new(), replaced: false };
+        let books = Books { stage, ledger, url: url.to_owned(), opened: Arc::default(), settings: Vec::new(), replaced: false };
         // one batch a transaction and few units: whoever is hit has more to do
         books
             .with("lease.ttl_ms", TTL.as_millis())
@@ -70,7 +74,7 @@ impl<'a> Books<'a> {
     /// The same ledger by another way, for instance through a proxy.
     #[must_use]
     pub fn by_way_of(&self, url: &str) -> Books<'a> {
-        Books { url: url.to_owned(), ..self.clone() }
+        Books { url: url.to_owned(), opened: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn ledger(&self) -> usize {
@@ -157,6 +161,16 @@ impl<'a> Books<'a> {
     /// # Errors
     /// It cannot be opened.
     pub async fn open(&self) -> Result<Arc<dyn Ledger>, DrillError> {
-        Ok(ledger::connect(&OpenOptions::existing(&self.url)).await?)
+        let open = async || ledger::connect(&OpenOptions::existing(&self.url)).await;
+        Ok(Arc::clone(self.opened.get_or_try_init(open).await?))
+    }
+
+    /// How many batches are settled.
+    ///
+    /// # Errors
+    /// The ledger's.
+    pub async fn settled_batches(&self) -> Result<u64, DrillError> {
+        let status = self.open().await?.status(None).await?;
+        Ok(status.batches.get(&BatchState::Settled).copied().unwrap_or(0))
     }
 }

@@ -4,6 +4,7 @@ use crate::articles::{Counter, Held, Lock};
 use crate::{DrillError, Mark};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -40,6 +41,8 @@ pub struct Holder {
     pub renews: bool,
     /// Stops itself right before its first write.
     pub freezes: bool,
+    /// Between its read and its write it works for as long as this file is not there.
+    pub works_until: Option<PathBuf>,
 }
 
 /// What it came to.
@@ -96,6 +99,11 @@ impl Holder {
                 return Ok(None);
             }
             tell(Mark::Note, "checks the lock: still its own, so it may write");
+        }
+        if let Some(over) = &self.works_until {
+            while !over.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
         if freezes {
             signal_oneself(Signal::STOP)?;

@@ -51,8 +51,8 @@ pub struct Ticker {
 pub struct Did {
     /// By how much each tick was late, in microseconds.
     pub late_us: Vec<u64>,
-    /// How many of its writes were refused.
-    pub refused: u64,
+    /// The tokens of its writes that were refused.
+    pub refused: Vec<i64>,
     /// How many were not.
     pub written: u64,
 }
@@ -99,7 +99,7 @@ impl Ticker {
             while !self.over.exists() {
                 if counter.write_again(token).await? == 0 {
                     tell(Mark::Refused, &format!("writes with token {token}: 0 rows"));
-                    did.refused += 1;
+                    did.refused.push(token);
                     break;
                 }
                 did.written += 1;
@@ -115,7 +115,16 @@ impl Ticker {
     #[must_use]
     pub fn holder(redis: &str, database: &str, ttl_ms: u64) -> Holder {
         let (redis, database) = (redis.to_owned(), database.to_owned());
-        Holder { redis, database, name: "ticker".to_owned(), ttl_ms, guard: Guard::Fence, renews: true, freezes: false }
+        Holder {
+            redis,
+            database,
+            name: "ticker".to_owned(),
+            ttl_ms,
+            guard: Guard::Fence,
+            renews: true,
+            freezes: false,
+            works_until: None,
+        }
     }
 }
 

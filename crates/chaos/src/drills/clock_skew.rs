@@ -53,13 +53,13 @@ async fn by_the_clock_of_the_database(stage: &Stage) -> Result<(), DrillError> {
     for instance in [&b, &c] {
         instance.wait_for("run opened or joined").await?;
     }
-    ledger.more_settled(ledger.settled()? + 5).await?;
+    ledger.more_settled(ledger.books.settled_batches().await? + 5).await?;
     agree(stage, &ledger)?;
-    ledger.more_settled(ledger.settled()? + 10).await?;
+    ledger.more_settled(ledger.books.settled_batches().await? + 10).await?;
     let seen = format!("{} registered while A lived", registrations(&ledger)?);
     stage.must_hold(arm, "nobody takes over a live lease", seen, registrations(&ledger)? == 1);
     a.kill()?;
-    let at = ledger.settled()?;
+    let at = ledger.books.settled_batches().await?;
     stage.must_bite(arm, "others waited for it in the middle of the run", format!("{at} of {BATCHES}"), at < u64::from(BATCHES));
     ledger.way.delay(Duration::ZERO);
     let (did_b, did_c): (Value, Value) = (b.end_well().await?, c.end_well().await?);

@@ -22,7 +22,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
         let server = Redis::start()?;
         let (database, redis) = (stage.database()?.to_string(), format!("redis://{}", server.address()));
         statements(&database, TABLES).await?;
-        let columns = ["arm", "after the kill", "after a second try", "expected", "outcome"];
+        let columns = ["arm", "after the kill", "after a second try", "expected", "outcome", "in the articles"];
         let mut table = Table::new("1000 + 1000, 100 moved, killed between debit and credit", columns);
         for way in [Way::Lock, Way::Transaction, Way::Steps] {
             let (arm, part) = (way.name(), Transfer { redis: redis.clone(), database: database.clone(), way, killed: true });
@@ -46,7 +46,8 @@ fn tell(stage: &Stage) -> Telling<'_> {
                 Way::Steps => stage.must_hold(arm, "2000 when it is resumed", format!("{killed}, then {again}"), whole),
             }
             let outcome = if whole { "whole" } else { "100 lost" };
-            table.row([arm.to_owned(), killed.to_string(), again.to_string(), "2000".to_owned(), outcome.to_owned()]);
+            let articles = if way == Way::Lock { "1900" } else { "2000" };
+            table.row([arm, &killed.to_string(), &again.to_string(), "2000", outcome, articles].map(str::to_owned));
         }
         stage.table(table);
         Ok::<(), DrillError>(())

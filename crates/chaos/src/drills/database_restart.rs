@@ -37,7 +37,7 @@ async fn killed(stage: &Stage) -> Result<(), DrillError> {
     stage.tell("postgres", Mark::Kill, "every process of the server is killed at once (SIGKILL)");
     a.wait_for("is out").await?;
     server.start_again()?;
-    let at = ledger.settled()?;
+    let at = ledger.books.settled_batches().await?;
     stage.tell("postgres", Mark::Heal, format!("started again: {at} of {BATCHES} batches are settled"));
     ledger.way.delay(Duration::ZERO);
     let (a, b) = (a.end().await?.0, b.end().await?.0);

@@ -3,7 +3,7 @@
 use super::far::Far;
 use crate::books::{Books, TTL};
 use crate::drill::{Drill, Telling};
-use crate::instance::Instance;
+use crate::instance::{Instance, PATIENCE};
 use crate::record::Table;
 use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
@@ -27,7 +27,9 @@ const KILLS: usize = 4;
 const BATCHES: u32 = 320;
 /// Each way to the database: slow enough for all restarts to come in the middle.
 const AWAY: Duration = Duration::from_millis(6);
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Who has a unit, by a lease that has not run out and by the ledger's word: `UNIT:FENCE|HOLDER`.
+const HOLDERS: &str = "SELECT f.unit || ':' || f.generation || '.' || f.token, f.holder FROM unit_fence f
+    JOIN lease l ON l.holder = f.holder AND l.name LIKE '%/unit/' || f.unit WHERE l.expires_at > clock_timestamp()";
 /// Between two batches of a unit, in ms.
 const LONGEST_WAIT: &str = "SELECT coalesce(max(1000 * extract(epoch FROM wait)), 0)::bigint FROM (SELECT
     settled_at - lag(settled_at) OVER (PARTITION BY unit ORDER BY settled_at) AS wait
@@ -60,8 +62,11 @@ fn tell(stage: &Stage) -> Telling<'_> {
         stage.must_hold("SIGTERM", "no batch loses an attempt", format!("{} charged twice", asked.charged), asked.charged == 0);
         let unclean = format!("{} of {RESTARTS} did not", asked.unclean);
         stage.must_hold("SIGTERM", "every instance hands over and ends well", unclean, asked.unclean == 0);
-        let must = "every unit is free at once: nobody waits for the end of a lease";
+        let must = "whoever ends leaves no lease behind";
         stage.must_hold("SIGTERM", must, format!("{} leases left behind", asked.left), asked.left == 0);
+        let must = "no unit waits for as long as a TTL";
+        let at_once = u128::from(asked.wait_ms) < TTL.as_millis();
+        stage.must_hold("SIGTERM", must, format!("the longest wait was {} ms", asked.wait_ms), at_once);
         stage.must_bite("SIGTERM", "the restarts are during the run", format!("{} were", asked.during), asked.during == RESTARTS);
         let killed = arm(stage, "SIGKILL", (End::Killed, KILLS), &mut table).await?;
         // the last renewal was a third of a TTL ago at most
@@ -87,13 +92,11 @@ async fn arm(stage: &Stage, name: &str, (end, restarts): (End, usize), table: &m
     ledger.way.delay(AWAY);
     let (mut during, mut unclean, mut left) = (0, 0, 0);
     for restart in 0..restarts {
-        let n = at_work(&instances, restart).await?;
-        ledger.more_settled(ledger.settled()? + 2).await?;
-        let unit = unit_of(&instances[n]);
-        let holder = ledger.database.query(&format!("SELECT holder FROM unit_fence WHERE unit = {unit}"))?;
-        unclean += usize::from(!stop(stage, &ledger, &mut instances[n], end).await?);
+        ledger.more_settled(ledger.books.settled_batches().await? + 2).await?;
+        let (n, holder) = at_work(&ledger, &instances, restart).await?;
+        unclean += usize::from(!stop(stage, &ledger, &mut instances[n], (end, &holder)).await?);
         left += ledger.number(&format!("SELECT count(*) FROM lease WHERE holder = '{holder}'"))?;
-        during += usize::from(ledger.settled()? < u64::from(BATCHES));
+        during += usize::from(ledger.books.settled_batches().await? < u64::from(BATCHES));
         instances[n] = start(n)?;
         instances[n].wait_for("serving").await?;
     }
@@ -105,7 +108,7 @@ async fn arm(stage: &Stage, name: &str, (end, restarts): (End, usize), table: &m
     let [restarts, within, twice, behind, longest] = cells;
     table.row([name.to_owned(), restarts, within, twice, behind, longest]);
     for mut instance in instances {
-        stop(stage, &ledger, &mut instance, End::Asked).await?;
+        stop(stage, &ledger, &mut instance, (End::Asked, "")).await?;
     }
     ledger.must_be_settled(stage, name, BATCHES).await?;
     Ok(Came { wait_ms, charged, during, unclean, left })
@@ -117,27 +120,34 @@ fn served<'a>(books: &Books<'a>) -> Books<'a> {
     books.with("admin.listen", "127.0.0.1:0").with("serve.idle_poll_ms", 500).with("worker.poll_ms", 200)
 }
 
-/// One that has a unit, a different one each time if it can be.
-async fn at_work(instances: &[Instance], restart: usize) -> Result<usize, DrillError> {
-    let has_a_unit = |n: &usize| instances[*n].events().iter().any(|event| message(event).starts_with("registered"));
-    let in_turn = || (0..NAMES.len()).map(|n| (n + restart) % NAMES.len());
-    until("one of the instances has a unit", PATIENCE, async || Ok(in_turn().find(has_a_unit))).await
+/// One that has a unit now, and its id in the ledger; a different one each time if it can be.
+async fn at_work(ledger: &Far<'_>, instances: &[Instance], restart: usize) -> Result<(usize, String), DrillError> {
+    until("one of the instances has a unit", PATIENCE, async || {
+        let rows = ledger.database.query(HOLDERS)?;
+        let holders: Vec<(&str, &str)> = rows.lines().filter_map(|row| row.split_once('|')).collect();
+        let has_a_unit = |n: usize| {
+            let registered = registrations(&instances[n]);
+            let (_, holder) = holders.iter().find(|(fence, _)| registered.iter().any(|own| own == fence))?;
+            Some((n, (*holder).to_owned()))
+        };
+        Ok((0..NAMES.len()).map(|n| (n + restart) % NAMES.len()).find_map(has_a_unit))
+    })
+    .await
 }
 
-/// The unit that it has had last.
-fn unit_of(instance: &Instance) -> i64 {
-    let registered = instance.events().into_iter().rev().find(|event| message(event).starts_with("registered"));
-    registered.and_then(|event| event["unit"].as_i64()).unwrap_or_default()
-}
-
-fn message(event: &Value) -> &str {
-    event["message"].as_str().unwrap_or_default()
+/// Every `UNIT:FENCE` that an instance was registered under.
+fn registrations(instance: &Instance) -> Vec<String> {
+    let of = |event: &Value| {
+        let registered = event["message"].as_str()?.starts_with("registered");
+        registered.then(|| Some(format!("{}:{}", event["unit"].as_i64()?, event["fence"].as_str()?)))?
+    };
+    instance.events().iter().filter_map(of).collect()
 }
 
 /// Ends it; `true` if it ended well.
-async fn stop(stage: &Stage, ledger: &Far<'_>, instance: &mut Instance, end: End) -> Result<bool, DrillError> {
+async fn stop(stage: &Stage, ledger: &Far<'_>, instance: &mut Instance, (end, holder): (End, &str)) -> Result<bool, DrillError> {
     if end == End::Killed {
-        kill_with_a_batch(ledger, instance).await?;
+        kill_with_a_batch(ledger, instance, holder).await?;
         return Ok(false);
     }
     instance.process.terminate()?;
@@ -146,11 +156,10 @@ async fn stop(stage: &Stage, ledger: &Far<'_>, instance: &mut Instance, end: End
 }
 
 /// Killed at random, it has a batch in hand every other time; this looks before it kills.
-async fn kill_with_a_batch(ledger: &Far<'_>, instance: &mut Instance) -> Result<(), DrillError> {
+async fn kill_with_a_batch(ledger: &Far<'_>, instance: &mut Instance, holder: &str) -> Result<(), DrillError> {
     let in_hand = format!(
         "SELECT count(*) FROM settlement_batch b JOIN unit_fence f ON f.unit = b.unit AND f.holder = b.holder
-        WHERE b.state = 'settling' AND b.unit = {}",
-        unit_of(instance)
+        WHERE b.state = 'settling' AND b.holder = '{holder}'"
     );
     until("it has a batch in hand", PATIENCE, async || {
         instance.process.freeze()?;

@@ -71,14 +71,23 @@ async fn protected(stage: &Stage, table: &mut Table) -> Result<(), DrillError> {
     more_runs(&database, TICKS).await?;
     let done =
         async || Ok((number(&database, "SELECT count(*) FROM settlement_batch WHERE state <> 'settled'")? == 0).then_some(()));
-    until("every batch is settled", PATIENCE, done).await?;
+    // what is left then is seen by the check below
+    let _ = until("every batch is settled", PATIENCE, done).await;
+    let (mut by_them, mut codes) = (Vec::new(), Vec::new());
     for scheduler in &mut schedulers {
         scheduler.process.terminate()?;
-        scheduler.end().await?;
+        codes.push(scheduler.end().await?.0);
+        by_them.push(opened(scheduler));
         stage.tell(scheduler.name(), Mark::Write, format!("opened {} runs", opened(scheduler)));
     }
-    let most = counted(table, arm, &database, "SELECT slot FROM run WHERE schedule = 'nightly'")?;
-    stage.must_hold(arm, "every slot has one run", format!("at most {most} runs a slot"), most == 1);
+    counted(table, arm, &database, "SELECT slot FROM run WHERE schedule = 'nightly'")?;
+    // a slot cannot have two rows; that two believe to have opened it is what could be
+    let runs = number(&database, "SELECT count(*) FROM run WHERE schedule = 'nightly'")?;
+    let seen = format!("{runs} runs, opened by A to D: {by_them:?}");
+    stage.must_hold(arm, "every run was opened by one scheduler", seen, by_them.iter().sum::<u64>() == runs);
+    stage.must_hold(arm, "every scheduler ends well", format!("exit codes {codes:?}"), codes.iter().all(|code| *code == 0));
+    let settled = books.settled_batches().await?;
+    stage.must_hold(arm, "every batch is settled", format!("{settled} of {BATCHES}"), settled == u64::from(BATCHES));
     stage.judge(arm, &books).await.map(drop)
 }
 

@@ -6,9 +6,9 @@ use super::superseded::{Arm, Figures, Frozen, SHORT, books, figures};
 use super::under_way::UnderWay;
 use crate::books::{Books, TTL};
 use crate::drill::{Drill, Telling};
+use crate::history::{Op, Phase};
 use crate::instance::Instance;
 use crate::{DrillError, Mark, Stage};
-use domain::batch::BatchState;
 use lab::etcd::Etcd;
 
 pub(super) const DRILL: Drill = Drill {
@@ -54,7 +54,7 @@ async fn slept_through(stage: &Stage, etcd: &mut Etcd, arm: Arm) -> Result<Figur
     lose_quorum(stage, etcd)?;
     let b = frozen.start_other()?;
     if arm == Arm::Fence {
-        nobody_begins(stage, &books, arm, &b).await?;
+        nobody_begins(stage, &books, &frozen, &b).await?;
     }
     regain_quorum(stage, etcd)?;
     let taken_over = frozen.counted_from_now().taken_over_by(b).await?;
@@ -65,12 +65,18 @@ async fn slept_through(stage: &Stage, etcd: &mut Etcd, arm: Arm) -> Result<Figur
 }
 
 /// Who is started in the outage waits for its end.
-async fn nobody_begins(stage: &Stage, books: &Books<'_>, arm: Arm, b: &Instance) -> Result<(), DrillError> {
+async fn nobody_begins(stage: &Stage, books: &Books<'_>, frozen: &Frozen<'_>, b: &Instance) -> Result<(), DrillError> {
+    let before = frozen.fence().await?;
+    let claimed = stage.history(books)?.iter().filter(|line| line.op == Op::Claim && line.phase == Phase::Ok).count();
     b.wait_for("is out").await?;
     stage.tell("B", Mark::Lost, "knows that the lock service is out, and waits");
-    let settled = books.open().await?.status(None).await?.batches.contains_key(&BatchState::Settled);
-    let seen = format!("something was settled: {settled}");
-    stage.must_hold(arm.name(), "nobody begins without a quorum", seen, !settled);
+    // longer than A's lease would have lasted, had etcd gone on
+    tokio::time::sleep(SHORT + SHORT / 4).await;
+    let (after, settled) = (frozen.fence().await?, books.settled_batches().await?);
+    let claims = stage.history(books)?.iter().filter(|line| line.op == Op::Claim && line.phase == Phase::Ok).count() - claimed;
+    let seen = format!("fence {before}, then {after}; {claims} claims, {settled} settled");
+    let must = format!("nobody is registered, claims or settles without a quorum, in {} ms", (SHORT + SHORT / 4).as_millis());
+    stage.must_hold(Arm::Fence.name(), &must, seen, after == before && claims == 0 && settled == 0);
     Ok(())
 }
 

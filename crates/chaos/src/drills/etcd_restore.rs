@@ -5,7 +5,6 @@ use super::superseded::{Arm, Figures, Frozen, LONG, books, figures};
 use crate::books::Books;
 use crate::drill::{Drill, Telling};
 use crate::{DrillError, Mark, Stage};
-use domain::batch::BatchState;
 use lab::etcd::Etcd;
 
 pub(super) const DRILL: Drill = Drill {
@@ -54,7 +53,7 @@ async fn restored(stage: &Stage, etcd: &mut Etcd, arm: Arm, as_another: bool) ->
     let after = taken_over.fence().await?;
     let seen = format!("generation.token: A {before}, B {after}");
     let must = "by its token alone the superseded holder would be the newer one";
-    stage.must_break(&format!("{name}, tokens alone"), must, seen.clone(), after.token < before.token);
+    stage.must_bite(&name, must, seen.clone(), after.token < before.token);
     stage.must_hold(&name, "with its generation, the newer holder has the higher fence", seen, after > before);
     taken_over.woken().await
 }
@@ -65,7 +64,7 @@ async fn stopped_until_adopted(stage: &Stage, arm: &str, books: &Books<'_>) -> R
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let refuses = !output.status.success() && told.contains("settled fence adopt --reason");
     stage.tell("C", Mark::Refused, format!("an instance that starts now ends with {}, and says what to do", output.status));
-    let settled = books.open().await?.status(None).await?.batches.get(&BatchState::Settled).copied().unwrap_or(0);
+    let settled = books.settled_batches().await?;
     let seen = format!("{}, `fence adopt` named: {refuses}, {settled} settled", output.status);
     stage.must_hold(arm, "nothing is settled before somebody decides", seen, refuses && settled == 0);
     books.settled(&["fence", "adopt", "--reason", "etcd was restored from a snapshot"])?;

@@ -2,6 +2,7 @@
 //! directly.
 
 use crate::books::Books;
+use crate::instance::PATIENCE;
 use crate::stage::until;
 use crate::{DrillError, Stage};
 use lab::postgres::PostgresUrl;
@@ -11,8 +12,6 @@ use std::time::Duration;
 
 /// Each way: a batch takes some ten round trips, so a run has the same pace on every machine, and lasts long enough to be hit.
 const AWAY: Duration = Duration::from_millis(2);
-/// The longest wait for the work to come to some point, on however busy a machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A database with two ways to it.
 pub(super) struct Far<'a> {
@@ -60,15 +59,10 @@ impl<'a> Far<'a> {
         number(&self.database, sql)
     }
 
-    /// How many batches are settled.
-    pub(super) fn settled(&self) -> Result<u64, DrillError> {
-        self.number("SELECT count(*) FROM settlement_batch WHERE state = 'settled'")
-    }
-
     /// Waits until that is more than `than`.
     pub(super) async fn more_settled(&self, than: u64) -> Result<u64, DrillError> {
         let what = format!("more than {than} batches are settled");
-        until(&what, PATIENCE, async || Ok(Some(self.settled()?).filter(|settled| *settled > than))).await
+        until(&what, PATIENCE, async || Ok(Some(self.books.settled_batches().await?).filter(|settled| *settled > than))).await
     }
 
     /// The instant of the database, as a literal of it.
@@ -79,15 +73,15 @@ impl<'a> Far<'a> {
     /// What every arm of every drill must come to, once its instances have ended.
     pub(super) async fn must_be_settled(&self, stage: &Stage, arm: &str, batches: u32) -> Result<(), DrillError> {
         stage.judge(arm, &self.books).await?;
-        let settled = self.settled()?;
+        let settled = self.books.settled_batches().await?;
         stage.must_hold(arm, "every batch is settled", format!("{settled} of {batches}"), settled == u64::from(batches));
         Ok(())
     }
 }
 
 /// A number of a database.
-pub(super) fn number(database: &PostgresUrl, sql: &str) -> Result<u64, DrillError> {
-    let text = database.query(sql)?;
+pub(super) fn number(database: &str, sql: &str) -> Result<u64, DrillError> {
+    let text = PostgresUrl::new(database).query(sql)?;
     text.trim().parse().map_err(|_| DrillError::Story(format!("{sql} gave {text:?}, which is no number")))
 }
 
@@ -98,7 +92,7 @@ pub(super) fn silence(way: &Proxy) {
 }
 
 /// A proxy in front of the server of a database, and the URL by way of it.
-pub(super) fn way_to(database: &PostgresUrl) -> Result<(Proxy, String), DrillError> {
+pub(super) fn way_to(database: &str) -> Result<(Proxy, String), DrillError> {
     let parts = database.split_once('@').and_then(|(user, rest)| Some((user, rest.split_once('/')?)));
     let address = parts.and_then(|(_, (server, _))| server.parse::<SocketAddr>().ok());
     let (Some((user, (_, name))), Some(address)) = (parts, address) else {

@@ -36,12 +36,13 @@ fn tell(stage: &Stage) -> Telling<'_> {
         let server = Redis::start()?;
         let (database, redis) = (stage.database()?.to_string(), format!("redis://{}", server.address()));
         Counter::create_table(&database).await?;
-        let columns = ["arm", "final value", "expected", "rows of the late write", "outcome"];
+        let columns = ["arm", "final value", "expected", "rows of the late write", "outcome", "in the articles"];
         let mut table = Table::new(&format!("A frozen past its TTL of {TTL_MS} ms, B adds one, A wakes and writes"), columns);
         for (arm, guard, renews, protected) in ARMS {
             stage.tell("director", Mark::Note, format!("-- {arm}"));
             let (redis, database) = (redis.clone(), database.clone());
-            let a = Holder { redis, database, name: arm.to_owned(), ttl_ms: TTL_MS, guard, renews, freezes: true };
+            let a =
+                Holder { redis, database, name: arm.to_owned(), ttl_ms: TTL_MS, guard, renews, freezes: true, works_until: None };
             let (value, did) = both_add_one(stage, &a).await?;
             let outcome = if value == 2 { "refused, then added again" } else { "one update lost" };
             let (seen, rows) = (format!("{value} instead of 2, {} rows", did.first_rows), did.first_rows.to_string());
@@ -51,7 +52,13 @@ fn tell(stage: &Stage) -> Telling<'_> {
             } else {
                 stage.must_break(arm, "one update is lost", seen, value == 1 && did.first_rows == 1);
             }
-            table.row([arm.to_owned(), value.to_string(), "2".to_owned(), rows, outcome.to_owned()]);
+            let articles = match (guard, renews) {
+                // they have no timer
+                (_, true) => "-",
+                (Guard::Fence, false) => "refused, 0 rows",
+                (Guard::Nothing | Guard::Check, false) => "1",
+            };
+            table.row([arm, &value.to_string(), "2", &rows, outcome, articles].map(str::to_owned));
         }
         stage.table(table);
         release::tell(stage, &redis).await?;

@@ -21,7 +21,7 @@ fn tell(stage: &Stage) -> Telling<'_> {
         let database = stage.database()?.to_string();
         Counter::create_table(&database).await?;
         let clients = Clients { database, redis: format!("redis://{}", redis.address()), clients: 8, each: 100 };
-        let columns = ["arm", "expected", "final value", "lost", "total ms", "ops/s"];
+        let columns = ["arm", "expected", "final value", "lost", "lost in the articles", "total ms", "ops/s"];
         let mut table = Table::new("800 read-modify-writes by 8 clients, PostgreSQL", columns);
         for way in [Way::NoLock, Way::RedisLock, Way::Atomic] {
             let ran = clients.run(way).await?;
@@ -40,7 +40,16 @@ fn tell(stage: &Stage) -> Telling<'_> {
 }
 
 fn row(table: &mut Table, way: Way, ran: &Ran) {
+    let articles = if way == Way::NoLock { "> 0" } else { "0" };
     let figures = [ran.expected, ran.value, ran.lost()].map(|figure| figure.to_string());
     let [expected, value, lost] = figures;
-    table.row([way.to_string(), expected, value, lost, (us(ran.took) / 1_000).to_string(), ran.rate().to_string()]);
+    table.row([
+        way.to_string(),
+        expected,
+        value,
+        lost,
+        articles.to_owned(),
+        (us(ran.took) / 1_000).to_string(),
+        ran.rate().to_string(),
+    ]);
 }

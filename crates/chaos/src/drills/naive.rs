@@ -1,6 +1,10 @@
 //! Clients as they are often written, for control arms. Each does by the book of its author, and what it does not know hurts it.
 
 use super::far::{number, silence, way_to};
+use crate::actors::Part;
+use crate::actors::holder::{Did, Guard, Holder};
+use crate::articles::Counter;
+use crate::instance::PATIENCE;
 use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
 use lab::proxy::{Proxy, Way};
@@ -8,33 +12,47 @@ use lab::redis::Redis;
 use sqlx::{Connection, PgConnection};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const ADD: &str = "UPDATE account SET balance = balance + 100";
 
 /// A lock that was acquired once is believed in for as long as the work takes: a cut that outlasts its TTL lets two clients do the
-/// same read-modify-write.
+/// same read-modify-write. Its renewals fail, and nobody looks before the write.
 pub(super) async fn holds_because_it_once_did(stage: &Stage, redis: &Redis, ttl: Duration) -> Result<(), DrillError> {
-    let account = account(stage)?;
-    let way = Proxy::start(redis.address())?;
-    let connect = async |address| redis::Client::open(format!("redis://{address}"))?.get_multiplexed_async_connection().await;
-    let (mut a, b) = (connect(way.address()).await?, connect(redis.address()).await?);
-    let mut lock = redis::cmd("SET");
-    lock.arg("transfer").arg("mine").arg("NX").arg("PX").arg(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-    lock.query_async::<()>(&mut a).await?;
-    stage.tell("naive A", Mark::Holds, "acquires a Redis lock and reads the balance");
-    let seen_by_a = number(&account, "SELECT balance FROM account")?;
+    let (database, way, over) = (stage.database()?, Proxy::start(redis.address())?, stage.path("work-is-done"));
+    Counter::create_table(&database).await?;
+    let mut counter = Counter::at(&database, "naive").await?;
+    counter.reset().await?;
+    let holder = |at, works_until| Holder {
+        redis: format!("redis://{at}"),
+        database: database.to_string(),
+        name: "naive".to_owned(),
+        ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+        guard: Guard::Nothing,
+        renews: true,
+        freezes: false,
+        works_until,
+    };
+    let mut a = stage.actor("naive A", &Part::Holder(holder(way.address(), Some(over.clone()))))?;
+    a.wait_for("reads 0").await?;
+    let mut b = stage.actor("naive B", &Part::Holder(holder(redis.address(), None)))?;
+    // longer than it would have the lock without its timer
+    tokio::time::sleep(ttl + ttl / 2).await;
+    let early = b.events().iter().any(|event| event["message"].as_str().is_some_and(|text| text.contains("takes the lock")));
+    let must = "its timer keeps the lock for longer than a TTL";
+    stage.must_bite("a lock acquired once", must, format!("B got it before the cut: {early}"), !early);
     silence(&way);
-    stage.tell("redis", Mark::Fault, "cut off from naive A");
-    let take = async || Ok(lock.query_async::<Option<String>>(&mut b.clone()).await?);
-    until("the lock expires", PATIENCE, take).await?;
-    stage.tell("naive B", Mark::Holds, "acquires the lock, which has expired, and adds 100");
-    let seen_by_b = number(&account, "SELECT balance FROM account")?;
-    account.query(&format!("UPDATE account SET balance = {}", seen_by_b + 100))?;
-    account.query(&format!("UPDATE account SET balance = {}", seen_by_a + 100))?;
-    let balance = number(&account, "SELECT balance FROM account")?;
-    stage.tell("naive A", Mark::Damage, format!("adds 100 too, to what it read: the balance is {balance}"));
+    stage.tell("redis", Mark::Fault, "cut off from naive A, which works on");
+    let other: Did = b.end_well().await?;
+    let between = counter.read().await?;
+    std::fs::write(&over, "").map_err(DrillError::io("telling A that its work is done"))?;
+    a.wait_for("writes 1").await?;
+    // to release a lock that is not its own any more; what comes of that is no part of this
+    way.heal();
+    a.end().await?;
+    let value = counter.read().await?;
+    stage.tell("naive A", Mark::Damage, format!("adds one too, to what it read before: the counter says {value}"));
     let must = "a client that believes in its lock because it once got it loses the other's write";
-    stage.must_break("a lock acquired once", must, format!("1000 + 100 + 100 = {balance}"), balance == 1100);
+    let seen = format!("0 + 1 by B = {between}, + 1 by A = {value}");
+    stage.must_break("a lock acquired once", must, seen, other.first_rows == 1 && between == 1 && value == 1);
     Ok(())
 }
 

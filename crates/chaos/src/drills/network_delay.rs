@@ -107,14 +107,9 @@ async fn per_operation(stage: &Stage) -> Result<[Point; 3], DrillError> {
     let mut points = Vec::new();
     for ms in AWAY_MS {
         away(&proxy, ms);
+        // one: what it waits for is the distance, and nobody else
         let client = Clients { database: database.clone(), redis: redis.clone(), clients: 1, each: 15 };
         let ran = client.run(Way::RedisLock).await?;
-        stage.must_hold(
-            "a lock per operation",
-            "no update is lost",
-            format!("{} of {}", ran.value, ran.expected),
-            ran.lost() == 0,
-        );
         points.push(Point {
             tenths: per_second(ran.expected.unsigned_abs() * 10, ran.took),
             each: format!("p50 {}, p99 {}", as_ms(ran.latencies.at(500)), as_ms(ran.latencies.at(990))),

@@ -91,6 +91,7 @@ async fn from_its_locks(stage: &Stage, redis: &Redis, table: &mut Table) -> Resu
     until("A knows that it is cut off", TTL * 30, async || Ok(knows(&a).then_some(()))).await?;
     // nobody else is there to stop it
     tokio::time::sleep(TTL + TTL / 2).await;
+    bites(stage, arm, scene.ledger.books.settled_batches().await?);
     let mut b = scene.ledger.books.start("B", RUN)?;
     let others: Value = b.end_well().await?;
     let holder = holder(&a).await?;
@@ -98,11 +99,12 @@ async fn from_its_locks(stage: &Stage, redis: &Redis, table: &mut Table) -> Resu
     let most = TTL.as_millis() + LAST_TX_MS;
     let must = format!("nothing is settled by it later than a TTL and one transaction after the cut ({most} ms)");
     stage.must_hold(arm, &must, format!("{after} batches after the cut, the last at {last} ms"), u128::from(last) <= most);
-    bites(stage, arm, before);
     scene.to_locks.heal();
     stage.tell("redis", Mark::Heal, "A is connected to the lock service again");
-    let did: Value = a.end_well().await?;
-    stage.must_hold(arm, "another took over, and it ended by itself", took_part(&did, &others), settled(&others) > 0);
+    let (code, out) = a.end().await?;
+    let did: Value = serde_json::from_str(&out).unwrap_or_default();
+    stage.must_hold(arm, "another took over", took_part(&did, &others), settled(&others) > 0);
+    stage.must_hold(arm, "it ended by itself, and well", format!("exit code {code}"), code == 0);
     table.row([
         arm_of(arm),
         before.to_string(),
@@ -121,15 +123,21 @@ async fn from_its_database(stage: &Stage, redis: &Redis, table: &mut Table) -> R
     scene.ledger.silence();
     stage.tell("postgres", Mark::Fault, "A and the database do not hear each other any more; its lease is renewed all the while");
     let cut = scene.ledger.now()?;
-    tokio::time::sleep(TTL * 2).await;
+    // what was on its way has arrived
+    tokio::time::sleep(TTL).await;
+    let at = scene.ledger.books.settled_batches().await?;
+    tokio::time::sleep(TTL).await;
+    let (more, ended) = (scene.ledger.books.settled_batches().await? - at, a.process.ended()?.is_some());
+    bites(stage, arm, at);
+    let seen = format!("{more} settled in {} ms, ended: {ended}", TTL.as_millis());
+    stage.must_hold(arm, "it waits: it settles nothing, and does not give up", seen, more == 0 && !ended);
     let holder = holder(&a).await?;
     let (after, last) = scene.after(&cut, &holder)?;
     scene.ledger.way.heal();
     stage.tell("postgres", Mark::Heal, "A is connected to the database again");
     let did: Value = a.end_well().await?;
-    bites(stage, arm, before);
-    let seen = format!("{} settled by it, {before} before the cut", settled(&did));
-    stage.must_hold(arm, "it waits, and goes on by itself", seen, settled(&did) > before + after);
+    let seen = format!("{} settled by it, {at} before it was connected again", settled(&did));
+    stage.must_hold(arm, "it goes on by itself", seen, settled(&did) > at);
     table.row([arm_of(arm), before.to_string(), after.to_string(), last.to_string(), "0".to_owned(), settled(&did).to_string()]);
     scene.ledger.must_be_settled(stage, arm, BATCHES).await
 }
@@ -141,7 +149,7 @@ async fn from_both(stage: &Stage, redis: &Redis, table: &mut Table) -> Result<()
     let scene = Scene::set(stage, redis)?;
     let mut a = scene.start(&["run", "--json", "--signal-at", "BatchesClaimed=stop@6"])?;
     a.wait_frozen().await?;
-    let before = scene.ledger.settled()?;
+    let before = scene.ledger.books.settled_batches().await?;
     scene.to_locks.half_open();
     scene.ledger.way.half_open();
     scene.ledger.way.delay(Duration::ZERO);
@@ -163,9 +171,10 @@ async fn holder(instance: &Instance) -> Result<String, DrillError> {
     Ok(opened["holder.id"].as_str().unwrap_or_default().to_owned())
 }
 
-fn bites(stage: &Stage, arm: &str, before: u64) {
+/// So many are settled when the cut has stopped it, and before anybody else begins.
+fn bites(stage: &Stage, arm: &str, settled: u64) {
     let must = "it was cut off in the middle of its work";
-    stage.must_bite(arm, must, format!("{before} of {BATCHES} settled before"), before < u64::from(BATCHES));
+    stage.must_bite(arm, must, format!("{settled} of {BATCHES} settled by then"), settled < u64::from(BATCHES));
 }
 
 /// Its lease has run out, or it asked for one and was not answered.

@@ -2,16 +2,18 @@
 //! batch over and is held up before its own write. A wakes and writes, though another holds its unit. What makes the lock free is what
 //! each story is about.
 
+use super::far::number;
 use crate::books::Books;
+use crate::history::{Line, Op, Phase};
 use crate::instance::{Instance, PATIENCE};
 use crate::record::Table;
 use crate::stage::until;
 use crate::verdict::fences::SUPERSEDED;
 use crate::verdict::final_books::VERIFIED;
 use crate::{DrillError, Mark, Stage, Without};
-use domain::batch::BatchState;
 use domain::fence::Fence;
 use domain::unit::Unit;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// The only unit, so that both want the same lock.
@@ -79,8 +81,18 @@ impl<'a> Frozen<'a> {
         arm: Arm,
         ttl: Duration,
     ) -> Result<Frozen<'a>, DrillError> {
-        stage.tell("director", Mark::Note, format!("{}: one batch, so that both have it in hand", arm.name()));
         books.take_in(1, 5)?;
+        Frozen::on_what_is_due(stage, books, arm, ttl).await
+    }
+
+    /// The same on the one batch that was taken in before.
+    pub(super) async fn on_what_is_due(
+        stage: &'a Stage,
+        books: &Books<'a>,
+        arm: Arm,
+        ttl: Duration,
+    ) -> Result<Frozen<'a>, DrillError> {
+        stage.tell("director", Mark::Note, format!("{}: one batch, so that both have it in hand", arm.name()));
         let begun = Instant::now();
         let mut a = match arm {
             Arm::Fence => books.start("A", &[&["run", "--json"], &STOPS_BEFORE_ITS_WRITE[..]].concat())?,
@@ -161,41 +173,44 @@ impl TakenOver<'_> {
     pub(super) async fn woken(mut self) -> Result<Figures, DrillError> {
         let committed = self.late_write().await?;
         self.b.wake()?;
-        self.b.end_well::<serde_json::Value>().await?;
-        // where tokens come from another source by now it is told so, and stops
-        self.frozen.a.end().await?;
-        self.check_books().await?;
+        let b: Value = self.b.end_well().await?;
+        // where tokens come from another source by now it is told so, and stops without a report
+        let a = serde_json::from_str(&self.frozen.a.end().await?.1).ok();
+        self.check_books(committed, [a.as_ref(), Some(&b)]).await?;
         let Frozen { name, ttl, .. } = self.frozen;
         Ok(Figures { arm: name, ttl, takeover: self.takeover, committed })
     }
 
-    /// Whether the first thing that A writes goes in, while B is registered and has written nothing.
+    /// Whether the first thing that A writes goes in; B is registered all the while and has written nothing.
     async fn late_write(&mut self) -> Result<bool, DrillError> {
-        let Frozen { stage, books, a, .. } = &mut self.frozen;
+        let Frozen { stage, books, a, name, .. } = &mut self.frozen;
         let ledger = books.open().await?;
-        let (registered, refused) = (ledger.fence(UNIT).await?, ledger.status(None).await?.fence_rejections);
+        let registered = ledger.fence(UNIT).await?;
         a.wake()?;
-        let wrote = until("A writes or is refused", PATIENCE, async || {
-            let status = ledger.status(None).await?;
-            let settled = status.batches.get(&BatchState::Settled).is_some_and(|settled| *settled > 0);
-            Ok((settled || status.fence_rejections > refused).then_some(settled))
-        });
-        let wrote = wrote.await?;
-        let committed = wrote && ledger.fence(UNIT).await? == registered && self.b.process.is_stopped();
-        if committed {
+        // by what it was answered, not by what it makes of it
+        let answered = |line: &Line| line.op == Op::Settle && line.phase != Phase::Invoke;
+        let wait = async || Ok(stage.history(books)?.iter().any(answered).then_some(()));
+        until("A's write is answered", PATIENCE, wait).await?;
+        let wrote = books.settled_batches().await? > 0;
+        let (unchanged, held_up) = (ledger.fence(UNIT).await? == registered, self.b.process.is_stopped());
+        let seen = format!("registered as before: {unchanged}, held up: {held_up}");
+        stage.must_bite(name, "A wakes while B holds the unit and has not written", seen, unchanged && held_up);
+        if wrote {
             stage.tell("A", Mark::Damage, format!("its late write is in the ledger, though fence {} is B's", registered.fence));
         }
-        Ok(committed)
+        Ok(wrote)
     }
 
     /// The damage of the control arm is what the judge finds. The books themselves hold there too: a batch has
     /// one state. (Both are told that they have settled it: A wrote under B's name, and B takes that for its own write.)
-    async fn check_books(&self) -> Result<(), DrillError> {
+    async fn check_books(&self, committed: bool, reports: [Option<&Value>; 2]) -> Result<(), DrillError> {
         let Frozen { stage, name, arm, books, .. } = &self.frozen;
         match arm {
             Arm::Fence => {
+                stage.must_hold(name, "the late write did not go in", format!("went in: {committed}"), !committed);
                 let refused = stage.judge(name, books).await?;
                 stage.must_bite(name, "the late write is refused", format!("{refused} refused"), refused > 0);
+                self.check_reports(reports);
             }
             Arm::WithoutFence => {
                 let judgement = stage.judgement(books, None).await?;
@@ -205,9 +220,24 @@ impl TakenOver<'_> {
                 stage.must_hold(name, VERIFIED, verified, !judgement.breaks(VERIFIED));
             }
         }
-        let settled = books.open().await?.status(None).await?.batches.get(&BatchState::Settled).copied().unwrap_or(0);
-        stage.must_hold(name, "the batch is settled", format!("{settled} of 1"), settled == 1);
+        let settled = books.settled_batches().await?;
+        let posted = number(books.url(), "SELECT count(*) FROM journal_entry WHERE kind = 'settle'")?;
+        // it is of one currency
+        let seen = format!("{settled} settled, posted {posted} times");
+        stage.must_hold(name, "the batch is settled, and posted once", seen, settled == 1 && posted == 1);
         Ok(())
+    }
+
+    /// What the workers themselves say. An A that was told more than that it is superseded has no report.
+    fn check_reports(&self, [a, b]: [Option<&Value>; 2]) {
+        let Frozen { stage, name, .. } = &self.frozen;
+        let of = |report: Option<&Value>, figure: &str| report.and_then(|report| report[figure].as_u64()).unwrap_or(0);
+        let (by_a, by_b) = (of(a, "batches_settled"), of(b, "batches_settled"));
+        stage.must_hold(name, "it is reported as settled once", format!("by A {by_a}, by B {by_b}"), by_a + by_b == 1);
+        if a.is_some() {
+            let fenced = of(a, "fenced");
+            stage.must_bite(name, "A itself reports that it was refused", format!("fenced: {fenced}"), fenced > 0);
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use crate::books::Books;
 use crate::instance::{Instance, PATIENCE};
 use crate::stage::until;
 use crate::{DrillError, Mark, Stage};
-use domain::batch::BatchState;
 use std::time::Duration;
 
 /// So many that a run is not over before something can happen to it, on however fast a machine.
@@ -38,8 +37,7 @@ impl<'a> UnderWay<'a> {
 
     /// How many batches are settled by now.
     pub(super) async fn settled(&self) -> Result<u64, DrillError> {
-        let status = self.books.open().await?.status(None).await?;
-        Ok(status.batches.get(&BatchState::Settled).copied().unwrap_or(0))
+        self.books.settled_batches().await
     }
 
     /// What happened came before the end of the run, when so many were settled.

@@ -1,5 +1,6 @@
 //! The guards of this program, each with something of its own far away.
 
+use super::super::far::way_to;
 use super::{AWAY_MS, Point, away, three};
 use crate::books::{Books, FIRST_DAY};
 use crate::measure::{as_ms, per_second};
@@ -92,10 +93,8 @@ fn far<'a>(books: &Books<'a>, guard: &Guard) -> Result<(Books<'a>, Proxy, Box<dy
             Ok((far, proxy, Box::new(server)))
         }
         _ => {
-            let at = books.url().split(['@', '/']).find(|part| part.contains(':') && !part.ends_with(':')).unwrap_or_default();
-            let proxy = Proxy::start(address(at)?)?;
-            let far = books.by_way_of(&books.url().replace(at, &proxy.address().to_string()));
-            Ok((far, proxy, Box::new(())))
+            let (proxy, by_way) = way_to(books.url())?;
+            Ok((books.by_way_of(&by_way), proxy, Box::new(())))
         }
     }
 }

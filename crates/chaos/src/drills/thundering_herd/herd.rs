@@ -9,7 +9,9 @@ use domain::ids::{HolderId, LedgerId};
 use lease::{Connector, Keeper, KeeperSettings, LeaseName, Release};
 use redis::Client;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
@@ -20,9 +22,15 @@ pub(super) const WAITERS: usize = 1_000;
 /// What PostgreSQL has connections for.
 pub(super) const WAITERS_OF_DATABASE: usize = 250;
 /// How long each holds it.
-pub(super) const HELD_MS: u64 = 200;
+pub(super) const HELD_MS: u64 = 100;
 
-const RELEASES: u64 = 10;
+const RELEASES: u64 = 20;
+/// How long is looked at while nothing is released.
+const IDLE: Duration = Duration::from_millis(1_000);
+/// Between an error and the next try, chosen anew each time.
+const AFTER_AN_ERROR_MS: RangeInclusive<u64> = 500..=3_000;
+/// They come one after the other: a busy server answers none of a thousand that connect at once.
+const APART: Duration = Duration::from_millis(3);
 const EVERY: Duration = Duration::from_millis(10);
 /// Nobody loses it by time.
 const TTL: Duration = Duration::from_secs(600);
@@ -35,11 +43,13 @@ const FILES: u64 = 16_384;
 /// What it came to.
 pub(super) struct Ran {
     pub(super) waiters: usize,
-    /// In a second in which nothing was released.
+    /// In a second in which nothing was released, before or after, whichever had more.
     pub(super) idle_rate: u64,
     pub(super) requests: u64,
     pub(super) releases: u64,
     pub(super) took: Duration,
+    /// Errors after which a waiter asked again.
+    pub(super) again: u64,
 }
 
 /// Instances with a keeper each.
@@ -52,24 +62,33 @@ pub(super) async fn keepers(
     let keepers = (0..waiters).map(|_| start().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let name = LeaseName::unit(LedgerId(Uuid::new_v4()), 0);
     let (got, mut granted) = unbounded_channel();
-    let mut waiting = JoinSet::new();
+    let (mut waiting, errors) = (JoinSet::new(), Arc::new(AtomicU64::new(0)));
     for keeper in &keepers {
-        let (keeper, name, got) = (Arc::clone(keeper), name.clone(), got.clone());
+        let (keeper, name, got, errors) = (Arc::clone(keeper), name.clone(), got.clone(), Arc::clone(&errors));
         waiting.spawn(async move {
-            let _ = got.send(keeper.acquire(&name, TTL).await);
+            let lease = loop {
+                match keeper.acquire(&name, TTL).await {
+                    Ok(lease) => break lease,
+                    // a busy server; whoever waits asks again
+                    Err(_) => errors.fetch_add(1, Ordering::Relaxed),
+                };
+                tokio::time::sleep(Duration::from_millis(rand::random_range(AFTER_AN_ERROR_MS))).await;
+            };
+            let _ = got.send(lease);
         });
+        tokio::time::sleep(APART).await;
     }
-    let mut held = Some(next(&mut granted).await??);
+    let mut held = Some(next(&mut granted).await?);
     let ran = measure(counts, waiters, async || {
         if let Some(Some(lease)) = held.take()
             && lease.release().await != Release::Released
         {
             return Err(DrillError::Story("a lease was lost while it was held".to_owned()));
         }
-        held = Some(next(&mut granted).await??);
+        held = Some(next(&mut granted).await?);
         Ok(())
     });
-    let ran = ran.await;
+    let ran = ran.await.map(|ran| Ran { again: errors.load(Ordering::Relaxed), ..ran });
     waiting.shutdown().await;
     drop(held);
     for keeper in keepers {
@@ -121,16 +140,35 @@ async fn measure(
     mut hand_over: impl AsyncFnMut() -> Result<(), DrillError>,
 ) -> Result<Ran, DrillError> {
     counts.until_all_wait(waiters).await?;
-    let (before, begun) = (counts.so_far().await?, Instant::now());
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let idle_rate = per_second(counts.so_far().await? - before, begun.elapsed());
-    let (before, begun) = (counts.so_far().await?, Instant::now());
+    let first = Reading::take(counts).await?;
+    tokio::time::sleep(IDLE).await;
+    let begun = Reading::take(counts).await?;
     for _ in 0..RELEASES {
         hand_over().await?;
         tokio::time::sleep(Duration::from_millis(HELD_MS)).await;
     }
-    let (requests, took) = (counts.so_far().await? - before, begun.elapsed());
-    Ok(Ran { waiters, idle_rate, requests, releases: RELEASES, took })
+    let ended = Reading::take(counts).await?;
+    tokio::time::sleep(IDLE).await;
+    let last = Reading::take(counts).await?;
+    let idle_rate = begun.rate_since(&first).max(last.rate_since(&ended));
+    let (requests, took) = (ended.requests - begun.requests, ended.at - begun.at);
+    Ok(Ran { waiters, idle_rate, requests, releases: RELEASES, took, again: 0 })
+}
+
+/// How many requests by then.
+struct Reading {
+    requests: u64,
+    at: Instant,
+}
+
+impl Reading {
+    async fn take(counts: &Counts<'_>) -> Result<Reading, DrillError> {
+        Ok(Reading { requests: counts.so_far().await?, at: Instant::now() })
+    }
+
+    fn rate_since(&self, before: &Reading) -> u64 {
+        per_second(self.requests - before.requests, self.at - before.at)
+    }
 }
 
 /// As many open files as a thousand keepers need, where the machine lets us.
