@@ -18,6 +18,7 @@ use crate::{DrillError, Mark, Stage};
 use director::{BATCHES, Director};
 use domain::batch::BatchState;
 use lab::etcd::Etcd;
+use plan::Turn;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -33,6 +34,8 @@ pub(super) const DRILL: Drill = Drill {
 const SOON: u32 = 15;
 /// How often somebody looks whether an instance has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// While so many batches wait, no more are taken in.
+const FULL: i64 = 3 * BATCHES as i64;
 
 fn tell(stage: &Stage) -> Telling<'_> {
     Box::pin(async move {
@@ -54,18 +57,21 @@ async fn soak(stage: &Stage) -> Result<(), DrillError> {
         format!("{} instances, {} s, seed {}", options.instances, options.soak.as_secs(), options.seed),
     );
     let mut director = Director::begin(stage)?;
-    let begun = Instant::now();
+    let (ledger, begun) = (director.books.open().await?, Instant::now());
     for (at, turn) in plan::plan(&mut stage.chance(18), options.instances, TTL, options.soak) {
         let at = begun + Duration::from_millis(at);
         while Instant::now() < at {
             director.instances.look_after()?;
             sleep_until(at.min(Instant::now() + LOOK_EVERY)).await;
         }
-        director.does(turn)?;
+        // enough for everybody, and no backlog that is still there long after everything is healed
+        let full = turn == Turn::TakeIn && !ledger.waiting().await.is_ok_and(|waiting| waiting.pending + waiting.settling < FULL);
+        if !full {
+            director.does(turn)?;
+        }
     }
     director.heal().await?;
     let healed = Healed { at_us: since_boot_us(), limit: TTL * SOON };
-    let ledger = director.books.open().await?;
     until("everything is settled", PATIENCE * 2, async || {
         director.instances.look_after()?;
         let waiting = ledger.waiting().await?;

@@ -41,6 +41,8 @@ const SELECT_META: &str = "SELECT ledger_id, partitions, guard FROM ledger_meta"
 const SET_LIMITS: &str = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
     set_config('idle_in_transaction_session_timeout', $3, true), set_config('enable_seqscan', 'off', true)";
 
+const MIGRATED_BEFORE: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+
 /// Limits of transactions that plan and name: a client that is frozen inside one holds up every other, and no longer than this.
 const SHORT: TxLimits = TxLimits { total: Duration::from_secs(30), idle: Duration::from_secs(5) };
 
@@ -59,8 +61,9 @@ impl Ledger for PostgresLedger {
 }
 
 impl PostgresLedger {
-    /// Connects; creates or migrates the schema if asked to. sqlx holds an advisory lock while it migrates, so instances that
-    /// start together take turns.
+    /// Connects; creates or migrates the schema if asked to. sqlx holds an advisory lock of the session while it migrates, so instances
+    /// that start together take turns. Where nothing is to be done the lock is not asked for: one that was cut off while it had it
+    /// would hold up every later start, until the server learns that it is gone.
     ///
     /// # Errors
     /// See [`crate::open`].
@@ -73,7 +76,7 @@ impl PostgresLedger {
             .acquire_timeout(Duration::from_secs(10))
             .connect_with(connect.clone())
             .await?;
-        if options.migrate {
+        if options.migrate && !is_current(&pool).await? {
             // not run(): its bound on Acquire would keep this future from being spawned (sqlx says so beside run_direct)
             MIGRATIONS.run_direct(None, &mut *pool.acquire().await?, false).await.map_err(no_right)?;
         }
@@ -128,11 +131,21 @@ fn cut(row: &PgRow) -> Result<(i32, Guard), LedgerError> {
     Ok((row.try_get("partitions")?, guard))
 }
 
+/// Whether exactly the migrations of this program are applied, word for word.
+async fn is_current(pool: &PgPool) -> Result<bool, LedgerError> {
+    const APPLIED: &str = "SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version";
+    if !sqlx::query_scalar::<_, bool>(MIGRATED_BEFORE).fetch_one(pool).await? {
+        return Ok(false);
+    }
+    let applied: Vec<(i64, Vec<u8>, bool)> = sqlx::query_as(APPLIED).fetch_all(pool).await?;
+    let ours = MIGRATIONS.iter().map(|migration| (migration.version, migration.checksum.as_ref(), true));
+    Ok(applied.iter().map(|(version, checksum, success)| (*version, checksum.as_slice(), *success)).eq(ours))
+}
+
 /// Every migration of this program is applied, and none that it does not know.
 async fn check_schema(pool: &PgPool) -> Result<(), LedgerError> {
     const APPLIED: &str = "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
-    const EXISTS: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
-    let exists: bool = sqlx::query_scalar(EXISTS).fetch_one(pool).await?;
+    let exists: bool = sqlx::query_scalar(MIGRATED_BEFORE).fetch_one(pool).await?;
     let applied: Vec<i64> = if exists { sqlx::query_scalar(APPLIED).fetch_all(pool).await? } else { Vec::new() };
     crate::check_versions(&MIGRATIONS, &applied)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Batches of one file, of which there is one every three seconds: work that never ends, and no backlog.
 pub(super) const BATCHES: u32 = 24;
-/// No poison is among the batches, so none may be given up. Whoever has one in hand is hurt one time in ten or so, by itself or by the
+/// No poison is among the batches, so none may be given up. Whoever has one in hand is hurt one time in six or so, by itself or by the
 /// director; that this happens to one batch twenty times in a row is no chance any more, and would be a finding.
 const ATTEMPTS: u32 = 20;
 /// Every request to the servers takes so long each way at its best, so that faults meet requests under way.
