@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+/// Before this one every start freezes, whatever chance says.
+const ITS_NTH_WRITE: u32 = 5;
+
 /// A fault at a step, with its probability in parts of a hundred thousand. A minute has some hundreds of batches and some dozens of
 /// takeovers, so these are some dozens of faults; and most batches come through at the first try.
 struct Chance {
@@ -42,6 +45,11 @@ pub(super) fn configuration(seed: u64, ttl: Duration, idle: Duration) -> String 
         text.push_str(&span.map(|span| format!("for_ms = {}\n", span.as_millis())).unwrap_or_default());
         text.push_str(&format!("probability = \"0.{in_100_000:05}\"\n"));
     }
+    // and one that does not depend on chance: without a late write a soak has not bitten
+    let frozen_ms = (ttl * 5 / 2).as_millis();
+    text.push_str(&format!(
+        "\n[[chaos.fault]]\nstep = \"BeforeSettleTx\"\nwhat = \"freeze\"\nfor_ms = {frozen_ms}\nnth = {ITS_NTH_WRITE}\n"
+    ));
     text
 }
 
