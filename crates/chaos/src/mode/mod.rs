@@ -8,7 +8,7 @@
 //! that what went wrong once is met again at the same count. Every fault is logged, counted ([`FAULTS`]) and, where the process keeps one,
 //! noted in its history.
 //!
-//! [`rule`] is the form of a fault, [`probe`] what does it; the two that need more than a line are [`freeze`] and [`cut`].
+//! [`rule`] is the form of a fault, `probe.rs` what does it; the two that need more than a line are [`freeze`] and [`cut`].
 
 pub mod cut;
 pub mod freeze;
