@@ -8,11 +8,14 @@ use ledger::Ledger;
 use sqlx::{Connection, PgConnection};
 use std::sync::Arc;
 use std::time::Duration;
+use worker::grant::Take;
+use worker::settle::Shift;
 use worker::{JobError, Worker, WorkerError, WorkerSettings};
 
 pub const EVERY: &[Named] = tests![
     a_refused_registration_that_cannot_be_kept_is_counted,
     a_refused_job_that_cannot_be_kept_is_counted,
+    l23_a_refused_settler_stops_though_its_lease_lives,
     r9_a_drain_hides_no_error,
 ];
 
@@ -51,6 +54,29 @@ async fn a_refused_job_that_cannot_be_kept_is_counted(place: Place) {
     let error = run_job(&worker, &taken_over).await.expect_err("it could not be kept");
     assert!(matches!(error, WorkerError::Ledger(_)), "{error:?}");
     assert_eq!(worker.counters.fenced.get(), 1);
+}
+
+/// Its own deadline would not stop it: only the refusal does.
+async fn l23_a_refused_settler_stops_though_its_lease_lives(place: Place) {
+    let worker = place.instance(FOR_EVER).await;
+    import(worker.ledger.as_ref(), "day", 8).await;
+    let run = worker.ledger.open_run(&night(), worker.holder).await.expect("a run");
+    let (ledger, runtime) = (worker.ledger.clone(), tokio::runtime::Handle::current());
+    let unit = worker.ledger.due_units(&night().due()).await.expect("units")[0];
+    let supersede = move || {
+        let (ledger, runtime) = (ledger.clone(), runtime.clone());
+        // on a thread that is none of the runtime's, which may wait
+        let registered = std::thread::spawn(move || runtime.block_on(newer(ledger.as_ref(), unit)));
+        registered.join().expect("registered");
+    };
+    let worker = Worker { probe: Arc::new(At(Step::BeforeSettleTx, supersede)), ..worker };
+    let taken = worker.take(worker.keeper.as_ref().expect("a keeper"), unit).await.expect("an answer");
+    let Take::Granted(grant) = taken else { panic!("{taken:?}") };
+    let shift = Shift { run, due: night().due(), until: None };
+    worker.work_unit(*grant, &shift).await.expect("a refusal is no error");
+    let kept = worker.ledger.rejections(10).await.expect("a list");
+    assert!(!kept.is_empty() && kept.iter().all(|row| row.operation == "settle"), "nothing is tried after it: {kept:?}");
+    assert_eq!(worker.counters.fenced.get(), kept.len() as u64);
 }
 
 /// Only a service that is out is no matter where an instance stops anyway.
