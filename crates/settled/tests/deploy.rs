@@ -189,7 +189,7 @@ fn staging_is_production_with_chaos() {
     let ttl_ms = production["lease"]["ttl_ms"].as_integer().expect("a number");
     let longest_ms = of("freeze", "for_ms").expect("a freeze");
     assert!(longest_ms > ttl_ms, "shorter than the lease, a freeze shows nothing");
-    let patch = read("deploy/staging/kustomization.yaml");
+    let patch = read("deploy/staging/deployment.yaml");
     let number = |key: &str| -> i64 {
         let (_, rest) = patch.split_once(key).unwrap_or_else(|| panic!("no {key}"));
         rest.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok()).expect("a number")

@@ -64,7 +64,10 @@ async fn by_the_clock_of_the_database(stage: &Stage) -> Result<(), DrillError> {
     ledger.way.delay(Duration::ZERO);
     let (did_b, did_c): (Value, Value) = (b.end_well().await?, c.end_well().await?);
     let seen = format!("A settled {at}, B {}, C {}", did_b["batches_settled"], did_c["batches_settled"]);
-    stage.must_hold(arm, "after its death one of the others takes over, once", seen, registrations(&ledger)? == 2);
+    let settled = |did: &Value| did["batches_settled"].as_u64().unwrap_or(0);
+    // the other may still take the unit when it is free again, and find nothing due
+    let by_one = settled(&did_b).min(settled(&did_c)) == 0 && settled(&did_b).max(settled(&did_c)) > 0;
+    stage.must_hold(arm, "after its death one of the others takes over, and does the rest", seen, by_one);
     ledger.must_be_settled(stage, arm, BATCHES).await
 }
 

@@ -56,7 +56,7 @@ impl fmt::Display for What {
 /// When it is done, of all the times that its step is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Once in the life of a process: the so manieth time, from 1.
+    /// Once in the life of a process: the nth time, from 1.
     Nth(u64),
     /// Each time by chance.
     Chance(Probability),

@@ -22,7 +22,7 @@ pub(super) fn list(drills: &[Drill]) {
 pub(super) fn begin(drill: &Drill, seed: u64) {
     say!("");
     say!("== {} (seed {seed}): {}", drill.name, drill.about);
-    say!("{:>8}  {:<10} what happens", "time", "who");
+    say!("{:>8}  {:<10} what happens (* frozen or awake, X refused, ! fault or damage)", "time", "who");
 }
 
 pub(super) fn event(event: &Event) {
