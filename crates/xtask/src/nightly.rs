@@ -51,6 +51,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Every drill, then `soak` alone.
 fn drills() -> anyhow::Result<()> {
+    // also where the tests that were asked for did not need it
+    let built =
+        crate::cargo().args(["build", "--workspace", "--release", "--bin", "settled"]).status().context("starting cargo")?;
+    ensure!(built.success(), "settled cannot be built: {built}");
     let program = servers_dir().with_file_name("release").join("settled");
     let report = servers_dir().with_file_name("drill-report");
     let mut all = Command::new(&program);

@@ -1,8 +1,7 @@
 //! etcd's leases end as all leases do: by time, whatever their holder believes. The ledger refuses who was superseded.
 
 use super::etcd_restore::{locks, on_etcd};
-use super::superseded::{Arm, Figures, Frozen, SHORT, books, figures};
-use crate::books::{Books, TTL};
+use super::superseded::{Arm, Frozen, SHORT, books, figures};
 use crate::drill::{Drill, Telling};
 use crate::{DrillError, Stage};
 use lab::etcd::Etcd;
@@ -30,12 +29,4 @@ fn tell(stage: &Stage) -> Telling<'_> {
         figures(stage, "A was frozen", &rows);
         Ok::<(), DrillError>(())
     })
-}
-
-/// The same story with the one batch of these books, whatever keeps their leases.
-pub(super) async fn freeze_past_the_ttl(stage: &Stage, books: &Books<'_>, arm: &str, fenced: bool) -> Result<(), DrillError> {
-    let which = if fenced { Arm::Fence } else { Arm::WithoutFence };
-    let frozen = Frozen::on_what_is_due(stage, books, which, TTL).await?.named(arm);
-    let _: Figures = frozen.taken_over().await?.woken().await?;
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! The drills, one story a file.
+//! The drills, one story a file. What several stories share is no story: `superseded` and `under_way` are courses that they take, `far` a
+//! ledger behind a proxy, `naive` clients of patterns that are not ours, `redlock_nodes` the five servers of a redlock.
 
 mod clock_skew;
 mod crash_mid_transfer;

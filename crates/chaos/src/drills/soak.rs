@@ -5,7 +5,8 @@ mod faults;
 mod instances;
 mod plan;
 
-use super::etcd_frozen_holder::freeze_past_the_ttl;
+use super::etcd_restore::on_etcd;
+use super::superseded::{Arm, Figures, Frozen, books};
 use crate::books::TTL;
 use crate::drill::{Drill, Telling};
 use crate::event::since_boot_us;
@@ -42,10 +43,10 @@ fn tell(stage: &Stage) -> Telling<'_> {
         soak(stage).await?;
         // chance seldom freezes one exactly before its write while the next is held up there: the control arm is not left to it
         let etcd = Etcd::start()?;
-        let books = stage.books(&stage.database()?).with("worker.partitions", 1);
-        let books = books.with("lease.backend", "etcd").with("lease.etcd.endpoints", etcd.endpoints().join(","));
-        books.take_in(1, 5)?;
-        freeze_past_the_ttl(stage, &books, "without the fence", false).await
+        let books = on_etcd(&books(stage, TTL)?, &etcd);
+        let frozen = Frozen::before_its_write(stage, &books, Arm::WithoutFence, TTL).await?;
+        let _: Figures = frozen.taken_over().await?.woken().await?;
+        Ok(())
     })
 }
 

@@ -82,16 +82,6 @@ impl<'a> Frozen<'a> {
         ttl: Duration,
     ) -> Result<Frozen<'a>, DrillError> {
         books.take_in(1, 5)?;
-        Frozen::on_what_is_due(stage, books, arm, ttl).await
-    }
-
-    /// The same on the one batch that was taken in before.
-    pub(super) async fn on_what_is_due(
-        stage: &'a Stage,
-        books: &Books<'a>,
-        arm: Arm,
-        ttl: Duration,
-    ) -> Result<Frozen<'a>, DrillError> {
         stage.tell("director", Mark::Note, format!("{}: one batch, so that both have it in hand", arm.name()));
         let begun = Instant::now();
         let mut a = match arm {

@@ -196,30 +196,29 @@ fn as_first_process() -> Result<(), Error> {
     world.import_sample(BATCHES, 1);
     let run = [&["--config", file.to_str().expect("UTF-8"), "run", "--json"][..]].concat();
     let settled = world.command(&run);
-    let within = |before: &[&str]| {
+    let as_first = |world: &World, settled: &Command, before: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(&unshare).args(before).arg(settled.get_program()).args(settled.get_args());
         command.current_dir(world.path("."));
         command.envs(settled.get_envs().filter_map(|(key, value)| Some((key, value?))));
         command
     };
-    let mut first = world.start_command("first", &mut within(&[]));
+    let mut first = world.start_command("first", &mut as_first(&world, &settled, &[]));
     assert_eq!(first.end().0, 2, "{}", first.log());
     for words in ["cannot freeze this process", "process id 1", "docker run --init", "shareProcessNamespace: true", "tini"] {
         assert!(first.log().contains(words), "{words}: {}", first.log());
     }
     assert_eq!(world.settled_batches(), 0);
     // what is not a signal is done there too
-    let (delaying, delay) = with_chaos(&world, &fault("Settled", "delay", "for_ms = 1\nnth = 1"));
-    let argument = delay.to_str().expect("UTF-8").to_owned();
-    let mut command = Command::new("unshare");
-    let program = settled.get_program();
-    command.args(&unshare).arg(program).args(["--config", &argument, "status"]).current_dir(delaying.path("."));
-    command.envs(settled.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let output = command.output().expect("unshare starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let other = World::sqlite();
+    let (delaying, delay) = with_chaos(&other, &fault("Settled", "delay", "for_ms = 1\nnth = 1"));
+    delaying.import_sample(2, 1);
+    let run = delaying.command(&["--config", delay.to_str().expect("UTF-8"), "run", "--json"]);
+    let mut delayed = delaying.start_command("delayed", &mut as_first(&delaying, &run, &[]));
+    assert_eq!(number(&delayed.end_well(), "batches_settled"), 2);
+    assert_eq!(faults_of(&delayed), ["delay for 1 ms \"Settled\" 1"]);
     // under an init of its own it freezes and is woken
-    let mut second = world.start_command("second", &mut within(&["sh", "-c", "\"$@\"; exit $?", "sh"]));
+    let mut second = world.start_command("second", &mut as_first(&world, &settled, &["sh", "-c", "\"$@\"; exit $?", "sh"]));
     let did = second.end_well();
     assert_eq!(number(&did, "batches_settled"), u64::from(BATCHES), "{did}");
     assert!(says(&second, "awake again"), "{}", second.log());

@@ -1,3 +1,5 @@
+//! Histories of leases that are right, and each way in which one can be wrong; by hand, and by a lock that is simulated.
+
 use super::*;
 use crate::history::Of;
 use domain::fence::Fence;
