@@ -29,7 +29,11 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub(crate) fn start(name: &str, command: &mut Command, timeline: Arc<Timeline>) -> Result<Instance, DrillError> {
+    /// Starts it. What happens to it, and what matters of its log, is told on the timeline.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(name: &str, command: &mut Command, timeline: Arc<Timeline>) -> Result<Instance, DrillError> {
         let mut process = Process::spawn(command, Output::Piped)?;
         timeline.tell(name, Mark::Start, format!("starts, process {}", process.pid()));
         let log = Arc::new(Mutex::new(Vec::new()));

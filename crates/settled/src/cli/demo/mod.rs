@@ -12,7 +12,7 @@ use crate::output::say;
 use crate::{exit, wire};
 use anyhow::Context;
 use chrono::NaiveDate;
-use instance::Instance;
+use instance::{Done, event, start};
 use intake::Profile;
 use ledger::Ledger;
 use ledger::import::ImportMode;
@@ -51,7 +51,7 @@ impl Demo {
         let ledger = wire::ledger(&config).await?;
         let story = Story::begin();
         take_in_sample(ledger.as_ref(), folder, &story).await?;
-        let refused = freeze_and_wake(ledger.as_ref(), folder, &config, &story).await?;
+        let refused = freeze_and_wake(ledger.as_ref(), &config, &story).await?;
         let ok = self.judge(ledger.as_ref(), refused).await?;
         if let Some(folder) = &self.keep {
             say!("kept: SETTLED__DATABASE__URL=sqlite:{} settled status", folder.join("demo.db").display());
@@ -101,22 +101,22 @@ async fn take_in_sample(ledger: &dyn Ledger, folder: &Path, story: &Story) -> an
 }
 
 /// Returns how many late writes of the frozen instance were refused.
-async fn freeze_and_wake(ledger: &dyn Ledger, folder: &Path, config: &Config, story: &Story) -> anyhow::Result<u64> {
-    let mut a = Instance::start("A", folder, config, Some("BeforeSettleTx=stop"))?;
-    a.wait_frozen()?;
-    let held = a.wait_for(|event| event.says("signalling this process"))?;
+async fn freeze_and_wake(ledger: &dyn Ledger, config: &Config, story: &Story) -> anyhow::Result<u64> {
+    let mut a = start("A", config, Some("BeforeSettleTx=stop"))?;
+    a.wait_frozen().await?;
+    let held = event(&a, |event| event.says("signalling this process")).await?;
     let (unit, fence) = (held.unit(), held.fence());
     story.tell("A", &format!("holds unit {unit} under fence {fence}; has just seen that its lease is good, is about to write"));
     story.freeze("A", "frozen between that look and the write (SIGSTOP): its renewals stop with it");
-    let mut b = Instance::start("B", folder, config, None)?;
+    let mut b = start("B", config, None)?;
     story.tell("B", "starts, settles what is free, and waits for the rest");
-    let takeover = b.wait_for(|event| event.says("registered") && event.unit() == unit)?;
+    let takeover = event(&b, |event| event.says("registered") && event.unit() == unit).await?;
     story.tell("B", &format!("A's lease is over: takes unit {unit}, fence {} is the newest now", takeover.text("fence")));
-    let done = b.wait_done()?;
+    let done: Done = b.end_well().await?;
     story.tell("B", &format!("settled {} batches, {} lines; leaves", done.batches_settled, done.items));
     a.wake()?;
     story.wake("A", "wakes up (SIGCONT) behind its last look at the lease, and writes");
-    let late = a.wait_done()?;
+    let late: Done = a.end_well().await?;
     for refusal in ledger.rejections(1).await? {
         let (late, newer) = (refusal.stamp.fence, refusal.newer.fence);
         story.refused("ledger", &format!("refuses A's write under fence {late}: {newer} is newer"));
